@@ -33,7 +33,7 @@ ANY, COUNTED, VALUES, SQUARES = Range(-1e150, 1e150), Range(0.0, 1e150), Range(-
 MASS, SMALL = Range(0.0, 1.0 + 1e-6), Range(-1e6, 1e6)
 ROUNDING = 1e-6
 
-INFO = Range(np.array([0.0, 0.0, 0.0, 0.0, 0.0, -1e120, -1e120, -1e6, 0.0]), 1e120)
+INFO = Range(np.array([0.0, 0.0, 0.0, 0.0, 0.0, -1e120, -1e120, 0.0]), 1e120)
 
 # Range of each field; ANY by default.
 Table = Mapping[str, Range]

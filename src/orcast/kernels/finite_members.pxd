@@ -1,16 +1,14 @@
 cimport cython
 from libc.math cimport exp, isnan, log, sqrt
-from orcast.kernels.finite_solver cimport sigmoid
 from orcast.kernels.finite_state cimport (
     FEATURES, FiniteRound, FiniteRules, FiniteState, as_cell_features, finite_member_at
 )
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, workspace
 
 cdef double PRIOR_EXPERTS, DISCOUNT, FASTEST, MOST_REGRET, LEAST_LOG_PRIOR, SHIFT_RIDGE, FLOOR, LEAST_SCORE, EVEN
-cdef double MOST_BEHIND, MOST_PRIOR, TINY, MEAN_RATE, ERROR_RATE, INF
+cdef double MOST_BEHIND, LEAST_PRIOR, TINY, MEAN_RATE, ERROR_RATE, INF
 cdef Row RIDGE
 
-cdef double log_odds(double, double) noexcept nogil
 cdef void observe(FiniteRules, FiniteState, Py_ssize_t, Row, Row) noexcept nogil
 @cython.locals(used=Py_ssize_t)
 cdef void member_masses(FiniteRules, FiniteState, Py_ssize_t, Row, Row) noexcept nogil

@@ -27,18 +27,11 @@ RIDGE_ROW = np.array([5.0, 3.0, 20.0, 1.5, 1.5, 1.5, 5.0, 0.5])
 RIDGE, SHIFT_RIDGE = numbers_of(RIDGE_ROW), 4.0
 # Masses below this are raised to it before logarithms are taken; smallest log mass against the largest.
 FLOOR, LEAST_SCORE = 1e-3, -30.0
-# This much even mass is always in the mix on more than two cells; largest log odds of the mix on two cells.
-EVEN, MOST_PRIOR, TINY = 1e-4, 13.8, 1e-12
+# This much even mass is always in the mix on more than two cells; least mass in the mix on two cells.
+EVEN, LEAST_PRIOR, TINY = 1e-4, 1e-6, 1e-12
 # Smallest rate of the mean outcome, and rate of the mean error.
 MEAN_RATE, ERROR_RATE = 0.01, 0.05
 INF = float("inf")
-
-
-def log_odds(p, most):
-    """Logit of p, clipped to [-most, most]."""
-    least = 1.0 / (1.0 + exp(most))
-    p = min(max(p, least), 1.0 - least)
-    return log(p / (1.0 - p))
 
 
 def observe(rules, state, e, x, features):
@@ -156,8 +149,7 @@ def committee(rules, state, round, w):
                 round.prior[k] += weights[e * rows + i] * p[k]
     release(w, m)
     if rules.two_cells:
-        round.info.odds = log_odds(round.prior[1], MOST_PRIOR)
-        round.prior[1] = sigmoid(round.info.odds)
+        round.prior[1] = min(max(round.prior[1], LEAST_PRIOR), 1.0 - LEAST_PRIOR)
         round.prior[0] = 1.0 - round.prior[1]
         return
     for k in range(n):

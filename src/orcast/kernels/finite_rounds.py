@@ -84,13 +84,12 @@ def set_problem(rules, state, round, w):
     w.cumulative_regret = cut(cumulative, at, w.rivals)
     w.regret_factor = squares[at] if w.rivals > 0 else 0.0
     w.experts, w.units, w.brier = round.experts, round.units, rules.brier
-    w.prior, w.odds = round.prior, round.info.odds
+    w.prior = round.prior
 
 
 def predict(rules, state, experts, count, pending, reserved, round, w):
     """Fill a round: the prior, the forecast and its certificate. The state is only read."""
     round.info.pending = pending
-    round.info.odds = 0.0
     place_experts(rules, state, experts, count, round, w)
     kappa = rules.temperature
     if rules.two_cells and rules.member_count > 0 and round.info.has_expert > 0.0:

@@ -4,7 +4,7 @@ from orcast.kernels.ledger cimport ROUNDING
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, real_power, release, take
 
 cdef double BINARY_DELAY_TEMPERATURE, DELAY_TEMPERATURE, MAX_STEP, MIN_SLOPE, SHRINK, TRUSTED, STEEP
-cdef double MOST_PLAYED, LEAST_MASS, TOLERANCE, SETTLED, SURE, INF
+cdef double LEAST_MASS, TOLERANCE, SETTLED, SURE, INF
 cdef Py_ssize_t STRICT_STEPS, HALVINGS, REFINEMENTS, STEPS, NEWTON_STEPS, TRIES, UNIT_PASSES
 
 @cython.locals(k=Py_ssize_t)
@@ -12,7 +12,6 @@ cdef (Py_ssize_t, double) hat(double, Py_ssize_t) noexcept nogil
 @cython.locals(k=Py_ssize_t)
 cdef double hat_slope(double, Py_ssize_t) noexcept nogil
 cdef (Py_ssize_t, double) between(Row, Py_ssize_t, double) noexcept nogil
-cdef double sigmoid(double) noexcept nogil
 cdef double squares_ahead(Row, Py_ssize_t, Row) noexcept nogil
 cdef double regret_scale(Row, Py_ssize_t, Row, double, double, double) noexcept nogil
 cdef void regret_pulls(Workspace, Row, double, Row) noexcept nogil
@@ -27,20 +26,15 @@ cdef void lift(Workspace, Row) noexcept nogil
 cdef double cell_field(Workspace, Row, Py_ssize_t, double) noexcept nogil
 cdef double cell_slope(Workspace, Row, Py_ssize_t, double) noexcept nogil
 
-cdef double advantage(Workspace, double, double, Row, Row) noexcept nogil
-cdef (double, double) bracket(Workspace, double, double, double, Row, Row) noexcept nogil
-cdef double root(Workspace, double, double, Row, Row) noexcept nogil
-cdef double strict_root(Workspace, Row, Row) noexcept nogil
-
 cdef double residual(Workspace, double, double, Row, Row, Row, Row, Row) noexcept nogil
 cdef double newton(double, double, Row, Row, Row, Workspace) noexcept nogil
 cdef double level_of(Workspace, double, Row, Py_ssize_t, double) noexcept nogil
+cdef double gap(Workspace, double, Row, Py_ssize_t, double, double) noexcept nogil
 @cython.locals(up=bint)
 cdef double mass_at(Workspace, double, Row, Py_ssize_t, double) noexcept nogil
 cdef double masses_at(Workspace, double, Row, double, Py_ssize_t, double, Row) noexcept nogil
 cdef void balance(double, Row, Row, Workspace) noexcept nogil
 cdef void equilibrium(double, double, Row, Row, Workspace) noexcept nogil
-cdef void equilibrium_of_several(double, double, Row, Row, Workspace) noexcept nogil
 
 cdef (double, double, double) certify(Row, Workspace) noexcept nogil
 cdef double floor_term(Workspace, Row, Row) noexcept nogil

@@ -7,10 +7,9 @@ c (Brier(p, y) - Brier(x, y)). For the cumulative payoff S, the equilibrium arou
     log p_c = log m_c + v_c(p) / kappa + const,      v_c(p) = <S_+, payoff(p, c)>
 
 The mean of v under p is at most 0, so max v is at most kappa times a constant: lowering kappa ends at a forecast whose
-certificate holds. But for a constant and the units of the regrets, v_c depends on p_c alone. So two cells have a
-scalar root, which exists for every S. For more cells a Newton step costs O(k); where Newton does not converge, a
-bisection on the common value of log p_c - log m_c - v_c / kappa finds an equilibrium, unless two cells jump at once;
-the certificate is that of the forecast in any case.
+certificate holds. But for a constant and the units of the regrets, v_c depends on p_c alone. So a Newton step costs
+O(k); where Newton does not converge, a bisection on the common value of log p_c - log m_c - v_c / kappa finds an
+equilibrium, unless two cells jump at once; the certificate is that of the forecast in any case.
 """
 
 from orcast.constants import (
@@ -23,8 +22,8 @@ from orcast.constants import (
     TRUSTED,
 )
 
-# The largest log odds of a forecast of two cells at a temperature, and the least mass of one cell of several.
-MOST_PLAYED, LEAST_MASS = 30.0, 1e-300
+# The least mass of a cell.
+LEAST_MASS = 1e-300
 HALVINGS, REFINEMENTS = 40, 2
 TOLERANCE, STEPS, NEWTON_STEPS, TRIES = 1e-10, 60, 12, 6
 # Passes of a bisection that update the units of the regrets, and the change at which they have settled.
@@ -72,14 +71,6 @@ def between(nodes, count, at):
             right = middle
     share = (at - nodes[left]) / (nodes[right] - nodes[left])
     return left, min(max(share, 0.0), 1.0)
-
-
-def sigmoid(z):
-    """Probability with log odds z."""
-    if z >= 0.0:
-        return 1.0 / (1.0 + exp(-z))
-    e = exp(z)
-    return e / (1.0 + e)
 
 
 def squares_ahead(p, cells, x):
@@ -201,91 +192,7 @@ def cell_slope(w, pulls, c, at):
     return total
 
 
-# --- two cells: a scalar root
-
-
-def advantage(w, q, eager, p, pulls):
-    """v_1 - v_0 where the second cell has the mass q: the pull on the log odds; fills p and the regrets' pulls."""
-    p[0] = 1.0 - q
-    p[1] = q
-    regret_pulls(w, p, eager, pulls)
-    return cell_field(w, pulls, 1, q) - cell_field(w, pulls, 0, 1.0 - q)
-
-
-def bracket(w, towards, kappa, eager, p, pulls):
-    """First interval between vertices, from the prior on in the direction of the pull, that holds a root."""
-    vertices = w.vertices
-    near = sigmoid(w.odds)
-    k = next_vertex(w, near, towards > 0.0)
-    while 0 <= k < vertices:
-        far = vertex(w, k)
-        if not 0.0 < far < 1.0:
-            break
-        value = advantage(w, far, eager, p, pulls)
-        if kappa > 0.0:
-            value -= kappa * (log(far / (1.0 - far)) - w.odds)
-        if value * towards <= 0.0:
-            return near, far
-        near = far
-        k += 1 if towards > 0.0 else -1
-    return near, (1.0 if towards > 0.0 else 0.0)
-
-
-def root(w, kappa, eager, p, pulls):
-    """Equilibrium nearest to the prior on two cells, for kappa > 0: the mass of the second."""
-    m = sigmoid(w.odds)
-    pull = advantage(w, m, eager, p, pulls)
-    if pull == 0.0:
-        return m
-    towards = 1.0 if pull > 0.0 else -1.0
-    near, far = bracket(w, towards, kappa, eager, p, pulls)
-    a = w.odds if near == m else log(near / (1.0 - near))
-    b = log(far / (1.0 - far)) if 0.0 < far < 1.0 else towards * MOST_PLAYED
-    if (b - a) * towards <= 0.0:
-        return sigmoid(a)
-    z = a
-    for n in range(STEPS):
-        q = sigmoid(z)
-        value = z - w.odds - advantage(w, q, eager, p, pulls) / kappa
-        if value * towards < 0.0:
-            a = z
-        else:
-            b = z
-        slope = cell_slope(w, pulls, 1, q) + cell_slope(w, pulls, 0, 1.0 - q)
-        rise = 1.0 - slope * q * (1.0 - q) / kappa
-        then = z - value / rise if rise > 0.0 else INF
-        if fabs(then - z) < TOLERANCE:
-            # converged, whatever side of the root rounding puts it on: the bracket would lead to another root
-            return sigmoid(then)
-        if n >= NEWTON_STEPS or not min(a, b) < then < max(a, b):
-            then = 0.5 * (a + b)
-        moved = fabs(then - z)
-        z = then
-        if moved < TOLERANCE:
-            break
-    return sigmoid(z)
-
-
-def strict_root(w, p, pulls):
-    """Limit kappa = 0: the zero of v_1 - v_0 nearest to the prior, or the end of [0, 1] that it points to."""
-    m = sigmoid(w.odds)
-    pull = advantage(w, m, 1.0, p, pulls)
-    if pull == 0.0:
-        return m
-    towards = 1.0 if pull > 0.0 else -1.0
-    a, b = bracket(w, towards, 0.0, 1.0, p, pulls)
-    if advantage(w, b, 1.0, p, pulls) * towards >= 0.0:
-        return b
-    for _ in range(STEPS):
-        q = 0.5 * (a + b)
-        if advantage(w, q, 1.0, p, pulls) * towards > 0.0:
-            a = q
-        else:
-            b = q
-    return 0.5 * (a + b)
-
-
-# --- more cells: Newton, or a bisection on the level that all cells share
+# --- the equilibrium: Newton, or a bisection on the level that all cells share
 
 
 def residual(w, kappa, eager, log_prior, lp, p, pulls, r):
@@ -355,29 +262,47 @@ def level_of(w, kappa, pulls, c, at):
     return kappa * log(max(at, LEAST_MASS) / w.prior[c]) - cell_field(w, pulls, c, at)
 
 
+def gap(w, kappa, pulls, c, at, level):
+    """Value of `level_of` at a mass of a cell minus a level, which on two cells is that of the other one."""
+    if w.cells == 2:
+        level = level_of(w, kappa, pulls, 1 - c, 1.0 - at)
+    return level_of(w, kappa, pulls, c, at) - level
+
+
 def mass_at(w, kappa, pulls, c, level):
-    """Mass of a cell at a level, the nearest to the prior; it never falls as the level rises."""
+    """Mass of a cell at a level, the nearest to the prior; on more than two cells it never falls as the level rises."""
     vertices = w.vertices
     near = w.prior[c]
-    up = level_of(w, kappa, pulls, c, near) < level
+    up = gap(w, kappa, pulls, c, near, level) < 0.0
     far = 1.0 if up else LEAST_MASS
     k = next_vertex(w, near, up)
     while 0 <= k < vertices:
         middle = vertex(w, k)
-        if (level_of(w, kappa, pulls, c, middle) < level) != up:
+        if (gap(w, kappa, pulls, c, middle, level) < 0.0) != up:
             far = middle
             break
         near = middle
         k += 1 if up else -1
-    if (level_of(w, kappa, pulls, c, far) < level) == up:
+    if (gap(w, kappa, pulls, c, far, level) < 0.0) == up:
         return 1.0 if up else 0.0
     a, b = log(near), log(far)
-    for _ in range(STEPS):
-        middle = 0.5 * (a + b)
-        if (level_of(w, kappa, pulls, c, exp(middle)) < level) == up:
-            a = middle
+    z = a
+    for n in range(STEPS):
+        at = exp(z)
+        value = gap(w, kappa, pulls, c, at, level)
+        if (value < 0.0) == up:
+            a = z
         else:
-            b = middle
+            b = z
+        rise = kappa - cell_slope(w, pulls, c, at) * at
+        if w.cells == 2:
+            rise += (kappa / max(1.0 - at, LEAST_MASS) - cell_slope(w, pulls, 1 - c, 1.0 - at)) * at
+        then = z - value / rise if rise > 0.0 else INF
+        if n >= NEWTON_STEPS or not min(a, b) <= then <= max(a, b):
+            then = 0.5 * (a + b)
+        elif fabs(then - z) < TOLERANCE:
+            return exp(then)
+        z = then
     return exp(b)
 
 
@@ -396,6 +321,10 @@ def balance(kappa, pulls, p, w):
     At a jump of the sum one cell has several masses at that level; between them its own mass is searched for.
     """
     cells = w.cells
+    if cells == 2:
+        p[1] = mass_at(w, kappa, pulls, 1, 0.0)
+        p[0] = 1.0 - p[1]
+        return
     low = INF
     high = -INF
     for c in range(cells):
@@ -432,25 +361,14 @@ def balance(kappa, pulls, p, w):
 
 
 def equilibrium(kappa, eager, p, pulls, w):
-    """Fill p with the equilibrium at a temperature (0: the strict one of two cells), around the prior."""
-    if w.cells == 2:
-        q = root(w, kappa, eager, p, pulls) if kappa > 0.0 else strict_root(w, p, pulls)
-        p[0] = 1.0 - q
-        p[1] = q
-    else:
-        equilibrium_of_several(kappa, eager, p, pulls, w)
-    if w.drawn:
-        lift(w, p)
-
-
-def equilibrium_of_several(kappa, eager, p, pulls, w):
-    """Fill p with the equilibrium of more than two cells."""
+    """Fill p with the equilibrium at a temperature, around the prior: on two cells the nearest one."""
     m = mark(w)
     log_prior, before = take(w, w.cells), take(w, w.rivals)
     for c in range(w.cells):
         p[c] = w.prior[c]
         log_prior[c] = log(p[c])
-    if not newton(kappa, eager, log_prior, p, pulls, w) <= TRUSTED:
+    regret_pulls(w, p, eager, pulls)
+    if w.cells == 2 or not newton(kappa, eager, log_prior, p, pulls, w) <= TRUSTED:
         for _ in range(UNIT_PASSES):
             copy(pulls, w.rivals, before)
             balance(kappa, pulls, p, w)
@@ -461,6 +379,8 @@ def equilibrium_of_several(kappa, eager, p, pulls, w):
             if change <= 0.0:
                 break
     release(w, m)
+    if w.drawn:
+        lift(w, p)
 
 
 # --- the certificate, and the temperature that it allows
@@ -545,7 +465,7 @@ def allows(linear, bound, free, budget):
 
 
 def solve(kappa, pending, free, budget, p, w):
-    """Fill the forecast; return the temperature used (0: strict) and its certificate: `linear` and `bound`.
+    """Fill the forecast; return the temperature used (0: none holds) and its certificate: `linear` and `bound`.
 
     The equilibrium at the usual temperature, or at a lower one where the slack that is `free` does not allow it. If
     none is allowed, the bound of a drawn forecast grows by what is missing, at most by twice the resolution.
@@ -577,9 +497,6 @@ def cooled(warm, free, budget, p, pulls, w):
             cool, linear, bound = refined(warm, cool, free, budget, linear, bound, p, pulls, w)
             return cool, linear, bound, 0.0
         warm = cool
-    if w.cells == 2:
-        equilibrium(0.0, 1.0, p, pulls, w)
-        linear, bound, resolution = certify(p, w)
     return 0.0, linear, bound, resolution
 
 

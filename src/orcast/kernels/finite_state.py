@@ -26,8 +26,8 @@ class FiniteRules:
     bias of the event 1, the Brier score of each expert.
 
     Options: `events` are the last ones of the cells; `hats` and `expert_hats` the vertices for each event (0: none);
-    the Brier score is `brier` times |p - e_y|^2; `rivals` counts the experts; `two_cells` is 1 if the forecast is
-    found as a root; `members` has a row of options for each member; `moved` is the number of members that move an
+    the Brier score is `brier` times |p - e_y|^2; `rivals` counts the experts; `two_cells` is 1 for an event and its
+    complement; `members` has a row of options for each member; `moved` is the number of members that move an
     expert along the axes of the space. Of each expert there are `rows` masses: its own, moved ones, members. `nodes`
     are the probabilities from which those of the events are drawn, empty if the forecast is not drawn.
     """

@@ -40,8 +40,8 @@ COUNTS = STRUCTS["Counts"]
 
 # --- rounds
 # pending: outcomes outstanding at the forecast; draw: number in (0, 1) if randomised, else 0. On ordered
-# spaces: cells: their number; low, high: window to which outcomes are clipped. On finite spaces: odds: log odds of the
-# prior, on two cells; variance: of the masses by the draw, summed over the cells.
+# spaces: cells: their number; low, high: window to which outcomes are clipped. On finite spaces: variance: of
+# the masses by the draw, summed over the cells.
 INFO = STRUCTS["Info"]
 # crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's in `rounds`.
 RIVAL = STRUCTS["Rival"]

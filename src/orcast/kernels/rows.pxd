@@ -60,10 +60,10 @@ cdef class Workspace:
     cdef Row poly, quadratics, squares, part, bernstein, stack, powers, z
     # the last layer on finite spaces: cumulative payoffs on the hats of the forecast (`events` columns for each of the
     # `vertices`, which are `nodes` if the forecast is `drawn`), and against each of the rivals; pull on each event that
-    # does not depend on the forecast, and factor of its squared error; log odds of the second cell in the prior
+    # does not depend on the forecast, and factor of its squared error
     cdef Py_ssize_t cells, first, events, vertices, rivals, drawn
     cdef Row nodes, fixed, fixed_size, cumulative_regret, experts, units, prior
-    cdef double hat_factor, regret_factor, brier, odds
+    cdef double hat_factor, regret_factor, brier
 
 cdef inline Row new_block(Py_ssize_t size) noexcept nogil:
     cdef Row block = <Row> malloc(size * sizeof(double))

@@ -14,7 +14,7 @@ cdef struct Certificate:
 cdef struct Counts:
     double spread, weight, without
 cdef struct Info:
-    double pending, has_expert, temperature, draw, cells, low, high, odds, variance
+    double pending, has_expert, temperature, draw, cells, low, high, variance
 cdef struct Rival:
     double crps, squared_error, count, crps_excess, mse_excess, rounds
 cdef struct Statistics:
