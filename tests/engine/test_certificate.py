@@ -311,21 +311,14 @@ def test_the_unit_of_a_regret_that_crosses_zero() -> None:
 # --- the maximum of the sum ---
 
 
-def refined(engine: OrderedEngine, record: Round, shared: bool = False) -> tuple[float, float, float]:
-    """The largest ||S + payoff||_+^2 and ||payoff||^2 over 41 points a cell; and the first once more, refined.
-
-    Where parts or groups have `shared` a regret, its claim is ||S||_+^2 + 2 <S_+, payoff> + ||payoff||^2.
-    """
+def refined(engine: OrderedEngine, record: Round) -> tuple[float, float, float]:
+    """The largest ||S_+ + payoff||^2 and ||payoff||^2 over 41 points a cell; and the first once more, refined."""
     total, sides = engine.ledger.total, engine.ledger.layout.side_list
     pull = positive(total, sides)
 
     def at(y: float, k: int) -> tuple[float, float]:
         cumulative = fast_payoff(engine, record, y, k)
-        after = (
-            square(pull, sides) + 2.0 * pull @ cumulative + cumulative @ cumulative
-            if shared
-            else square(total + cumulative, sides)
-        )
+        after = square(pull, sides) + 2.0 * pull @ cumulative + cumulative @ cumulative
         return float(after), float(cumulative @ cumulative)
 
     best = []
@@ -347,10 +340,10 @@ def refined(engine: OrderedEngine, record: Round, shared: bool = False) -> tuple
     return worst, norm, exact
 
 
-def check_exact(engine: OrderedEngine, record: Round, shared: bool = False) -> None:
+def check_exact(engine: OrderedEngine, record: Round) -> None:
     """No point is worse than the certificate says, and where it must be, some point is as bad but for rounding."""
     claimed, _, bound = certified(engine, record, free=-np.inf)
-    worst, norm, exact = refined(engine, record, shared)
+    worst, norm, exact = refined(engine, record)
     size = 1.0 + square(engine.ledger.total, engine.ledger.layout.side_list)
     assert worst <= claimed + 1e-9 * size
     assert claimed <= exact + 1e-6 * size
@@ -399,7 +392,7 @@ def test_the_certificate_is_the_maximum_of_the_sum(name: str, where: str) -> Non
         engine.ledger.total[:] = size * rng.normal(size=engine.ledger.total.size)
         regret_units_arrays(engine.rules, engine.memory, record, result)
         record.view("expected")[:] = powers(engine, record)[0, :, :n] @ result[:n]
-        check_exact(engine, record, shared=name == "shared")
+        check_exact(engine, record)
         recal.update(float(rng.normal(2, 1)))
 
 

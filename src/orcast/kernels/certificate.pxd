@@ -1,26 +1,22 @@
-from libc.math cimport fabs, isnan
+from libc.math cimport fabs
 from orcast.kernels.equilibrium cimport crps_difference, level_share
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, take
-from orcast.kernels.state cimport LedgerState, Round, Rules, part_at
+from orcast.kernels.state cimport Round, Rules
 
-cdef double INF, NAN, TINY_MASS, EXACT
+cdef double INF, TINY_MASS, EXACT
 cdef Py_ssize_t MOST_PARTS
 
-cdef void regret_standing(LedgerState, Row, Row, Row, Py_ssize_t) noexcept nogil
-cdef double gain(double, double, double) noexcept nogil
 cdef void bound_quantiles(Rules, Py_ssize_t, Row, Row, Row, Workspace) noexcept nogil
 cdef void bound_intervals(Rules, Py_ssize_t, double, double, Row, Workspace) noexcept nogil
 cdef void add_extremes(double, double, double, double, Py_ssize_t, Row, Row) noexcept nogil
-cdef void add_regret(double, double, double, double, double, double, Py_ssize_t, Row, Row) noexcept nogil
 cdef void bound_moments(Rules, Py_ssize_t, Py_ssize_t, Row, Row, Row, Workspace) noexcept nogil
 cdef void bound_crps_regrets(Rules, Py_ssize_t, Round, Row, Py_ssize_t, Row, Row, Workspace) noexcept nogil
 cdef void bound_mse_regrets(Rules, Py_ssize_t, Round, Row, Py_ssize_t, Row, Row, Workspace) noexcept nogil
 cdef void add_square(Row, Row, Py_ssize_t, double, double) noexcept nogil
 cdef void add_moments(Rules, Py_ssize_t, Row, double, double, double, double, Workspace) noexcept nogil
-cdef void put_regret(Py_ssize_t, double, double, double, double, double, Workspace) noexcept nogil
+cdef void add_regret(Py_ssize_t, double, double, double, double, double, Workspace) noexcept nogil
 cdef void cell_function(Rules, Py_ssize_t, Round, Row, double, double, Workspace) noexcept nogil
 cdef double value_at(double, Workspace) noexcept nogil
-cdef double put_squares(double, double, Workspace) noexcept nogil
 cdef double most_on_part(double, double, Workspace) noexcept nogil
 cdef void push(Py_ssize_t, double, double, double, Row) noexcept nogil
 cdef double cell_maximum(double, Workspace) noexcept nogil

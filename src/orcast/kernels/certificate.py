@@ -1,10 +1,9 @@
 """Certificate of a forecast: the largest growth of ||S||_+^2 over every outcome in every cell.
 
 Within a cell quantiles and intervals are constant, moments are polynomials in y, regrets in CRPS are quadratic and
-regrets in squared error linear. So the growth is, cell by cell, a constant, a polynomial, and the square of the
-positive part of a quadratic for each regret:
+regrets in squared error linear. So the growth is at most, and without regrets exactly, a polynomial cell by cell:
 
-    2 <S_+, payoff> + ||payoff||^2,    and for a regret z with the sum s  (s + r z)_+^2 - s_+^2
+    2 <S_+, payoff> + ||payoff||^2
 
 Branch and bound on the Bernstein form, which bounds a polynomial by its coefficients, finds the maximum. It runs only
 in cells where the sum of the maxima of the coordinates, each at a point of its own, exceeds the best value so far.
@@ -12,42 +11,9 @@ in cells where the sum of the maxima of the coordinates, each at a point of its 
 
 from orcast.constants import TINY_MASS
 
-INF, NAN = float("inf"), float("nan")
+INF = float("inf")
 # Largest number of parts of a cell that are bounded, and the accepted error, relative to the numbers involved.
 MOST_PARTS, EXACT = 64, 1e-9
-
-
-def regret_standing(ledger, context, standing, reach, size):
-    """Sum s and factor r of each coordinate of the core payoff that a single group of a single regret uses.
-
-    Elsewhere s is nan: there the positive part of a sum is not used.
-    """
-    total = ledger.total
-    for i in range(size):
-        standing[i] = NAN
-        reach[i] = 0.0
-    for number in range(ledger.layout.count):
-        part = part_at(ledger.layout.parts, number)
-        if part.one_sided == 0:
-            continue
-        for group in range(part.groups):
-            c = context[part.context + group]
-            if c == 0.0:
-                continue
-            for i in range(part.size):
-                place = ledger.layout.places[part.places + i]
-                if reach[place] == 0.0:
-                    standing[place] = ledger.layout.discount * total[part.start + group * part.size + i]
-                    reach[place] = ledger.layout.scale[number] * c
-                else:
-                    standing[place] = NAN
-
-
-def gain(s, r, z):
-    """(s + r z)_+^2 - s_+^2."""
-    after = max(s + r * z, 0.0)
-    before = max(s, 0.0)
-    return after * after - before * before
 
 
 def bound_quantiles(rules, n, p, linear, norm, w):
@@ -116,15 +82,6 @@ def add_extremes(s, f, a, b, k, linear, norm):
     norm[k] += f * max(a * a, b * b)
 
 
-def add_regret(cumulative, f, s, r, a, b, k, linear, norm):
-    """Add the extremes of a regret between a and b in cell k."""
-    if isnan(s):
-        add_extremes(2.0 * cumulative, f, a, b, k, linear, norm)
-    else:
-        linear[k] += max(gain(s, r, a), gain(s, r, b))
-        norm[k] += f * max(a * a, b * b)
-
-
 def bound_moments(rules, offset, n, expected, linear, norm, w):
     """Add the extremes of the powers in each cell."""
     for i in range(rules.orders):
@@ -146,8 +103,7 @@ def bound_crps_regrets(rules, n, round, p, at, linear, norm, w):
         gap = crps_difference(left[0], 0, n, left, right, p, expert)
         before = 0.0
         before_x = 0.0
-        cumulative, f = w.cumulative[at + e], w.factors[at + e]
-        s, r = w.standing[at + e], w.reach[at + e]
+        s, f = 2.0 * w.cumulative[at + e], w.factors[at + e]
         for k in range(n):
             width = right[k] - left[k]
             slope_a = 2.0 * (before - before_x)
@@ -160,7 +116,7 @@ def bound_crps_regrets(rules, n, round, p, at, linear, norm, w):
                 top = max(top, vertex)
                 bottom = min(bottom, vertex)
             w.gaps[e * rules.capacity + k] = gap
-            add_regret(cumulative, f, s, r, unit * top, unit * bottom, k, linear, norm)
+            add_extremes(s, f, unit * top, unit * bottom, k, linear, norm)
             gap = gap_b
             before = before + p[k] if k < n - 1 else 1.0
             before_x += expert[k]
@@ -183,12 +139,11 @@ def bound_mse_regrets(rules, n, round, p, at, linear, norm, w):
         c = round.mse_units[e] * (mean_p - mean_x)
         w.regret_means[2 * e] = c
         w.regret_means[2 * e + 1] = mean_p + mean_x
-        cumulative, f = w.cumulative[at + e], w.factors[at + e]
-        s, r = w.standing[at + e], w.reach[at + e]
+        s, f = 2.0 * w.cumulative[at + e], w.factors[at + e]
         for k in range(n):
             a = c * (mean_p + mean_x - 2.0 * ((left[k] - low) / span))
             b = c * (mean_p + mean_x - 2.0 * ((right[k] - low) / span))
-            add_regret(cumulative, f, s, r, a, b, k, linear, norm)
+            add_extremes(s, f, a, b, k, linear, norm)
 
 
 # --- the maximum of the sum
@@ -220,33 +175,21 @@ def add_moments(rules, at, expected, a, b, linear, square, w):
         add_square(w.poly, z, order + 1, s, f)
 
 
-def put_regret(i, z0, z1, z2, linear, square, w):
+def add_regret(i, z0, z1, z2, linear, square, w):
     """Add a regret that is z0 + z1 t + z2 t^2 in the cell; i is its coordinate."""
-    z = w.z
-    z[0], z[1], z[2] = z0, z1, z2
-    s, r = w.standing[i], w.reach[i]
-    if square == 0.0 or isnan(s):
-        add_square(w.poly, z, 3, linear * w.cumulative[i], square * w.factors[i])
-        return
-    e = w.regret_count
-    w.quadratics[3 * e] = s + r * z0
-    w.quadratics[3 * e + 1] = r * z1
-    w.quadratics[3 * e + 2] = r * z2
-    w.squares[e] = max(s, 0.0) * max(s, 0.0)
-    w.regret_count += 1
+    w.z[0], w.z[1], w.z[2] = z0, z1, z2
+    add_square(w.poly, w.z, 3, linear * w.cumulative[i], square * w.factors[i])
 
 
 def cell_function(rules, k, round, p, linear, square, w):
     """Set `linear` <S_+, payoff> + `square` ||payoff||^2 in cell k as a function of the place in it, from 0 to 1.
 
-    Terms that are constant in the cell are left out. With 2 and 1 the function is the growth; regrets enter through
-    their positive parts, unless `square` is 0.
+    Terms that are constant in the cell are left out. With 2 and 1 the function is the growth.
     """
     left, right = round.left, round.right
     low, span = round.info.low, round.info.high - round.info.low
     for i in range(w.poly_size):
         w.poly[i] = 0.0
-    w.regret_count = 0
     a = (left[k] - low) / span
     b = (right[k] - low) / span
     at = rules.level_count + rules.interval_count
@@ -263,13 +206,13 @@ def cell_function(rules, k, round, p, linear, square, w):
                     slope_a += 2.0 * (p[j] - expert[j])
                 change = 2.0 * (p[k] - expert[k])
                 z0 = unit * w.gaps[e * rules.capacity + k]
-                put_regret(at + e, z0, unit * width * slope_a, unit * width * 0.5 * change, linear, square, w)
+                add_regret(at + e, z0, unit * width * slope_a, unit * width * 0.5 * change, linear, square, w)
         at += rules.experts
     if rules.mse:
         for e in range(rules.experts):
             if round.mse_units[e] > 0.0:
                 c, means = w.regret_means[2 * e], w.regret_means[2 * e + 1]
-                put_regret(at + e, c * (means - 2.0 * a), -2.0 * c * (b - a), 0.0, linear, square, w)
+                add_regret(at + e, c * (means - 2.0 * a), -2.0 * c * (b - a), 0.0, linear, square, w)
 
 
 def value_at(t, w):
@@ -277,34 +220,7 @@ def value_at(t, w):
     value = 0.0
     for i in range(w.poly_size - 1, -1, -1):
         value = value * t + w.poly[i]
-    for e in range(w.regret_count):
-        z = w.quadratics[3 * e] + t * (w.quadratics[3 * e + 1] + t * w.quadratics[3 * e + 2])
-        value += max(z, 0.0) * max(z, 0.0) - w.squares[e]
     return value
-
-
-def put_squares(a, width, w):
-    """Add to the polynomial `w.part` the squares of regrets that are positive on a part; return the others' bound."""
-    part = w.part
-    flat = 0.0
-    for e in range(w.regret_count):
-        g0, g1, g2 = w.quadratics[3 * e], w.quadratics[3 * e + 1], w.quadratics[3 * e + 2]
-        z0 = g0 + a * (g1 + a * g2)
-        z1 = width * (g1 + 2.0 * a * g2)
-        z2 = width * width * g2
-        # the three Bernstein coefficients of the quadratic
-        top = max(z0, z0 + 0.5 * z1, z0 + z1 + z2)
-        bottom = min(z0, z0 + 0.5 * z1, z0 + z1 + z2)
-        if bottom >= 0.0:
-            part[0] += g0 * g0
-            part[1] += 2.0 * g0 * g1
-            part[2] += g1 * g1 + 2.0 * g0 * g2
-            part[3] += 2.0 * g1 * g2
-            part[4] += g2 * g2
-        elif top > 0.0:
-            flat += top * top
-        flat -= w.squares[e]
-    return flat
 
 
 def most_on_part(a, b, w):
@@ -313,7 +229,6 @@ def most_on_part(a, b, w):
     part, bernstein = w.part, w.bernstein
     # around a, in units of the part: Horner's scheme for all derivatives
     copy(w.poly, size, part)
-    flat = put_squares(a, width, w)
     for i in range(size):
         for j in range(size - 2, i - 1, -1):
             part[j] += a * part[j + 1]
@@ -333,7 +248,7 @@ def most_on_part(a, b, w):
             bernstein[j] += bernstein[j - 1]
     for i in range(size):
         most = max(most, bernstein[i])
-    return most + flat
+    return most
 
 
 def push(i, a, b, most, stack):
@@ -457,8 +372,6 @@ def new_function(orders, regrets, w):
     w.poly_size = 2 * orders + 1
     if regrets > 0:
         w.poly_size = max(w.poly_size, 5)
-    w.regret_count = 0
     w.poly, w.part, w.bernstein = take(w, w.poly_size), take(w, w.poly_size), take(w, w.poly_size)
-    w.quadratics, w.squares = take(w, 3 * regrets), take(w, regrets)
     w.stack = take(w, 3 * (MOST_PARTS + 2))
     w.powers, w.z = take(w, max(orders, 2) + 1), take(w, max(orders, 2) + 1)

@@ -1,7 +1,7 @@
 cimport cython
 from libc.math cimport fabs, isnan
 from orcast.kernels.cells cimport expected_crps, power_mean
-from orcast.kernels.certificate cimport certify, new_function, regret_standing, resolution
+from orcast.kernels.certificate cimport certify, new_function, resolution
 from orcast.kernels.equilibrium cimport crps_difference, field_tables, power_table
 from orcast.kernels.ledger cimport available_slack, combine, squared_norm, write_certificate
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, readable_of, release, take, workspace

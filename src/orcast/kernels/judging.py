@@ -18,7 +18,7 @@ def level_ledger(rules, cumulative, scale, out):
 def take_rows(rules, n, w):
     """Take the rows of the payoff and of the certificate from scratch memory."""
     size, count, experts = rules.payoff_size, rules.level_count, rules.experts
-    w.cumulative, w.factors, w.standing, w.reach = take(w, size), take(w, size), take(w, size), take(w, size)
+    w.cumulative, w.factors = take(w, size), take(w, size)
     w.cumulative_knots, w.cumulative_slopes = take(w, count + 1), take(w, count + 1)
     w.power_means, w.power_least = take(w, rules.orders * rules.capacity), take(w, rules.orders * rules.capacity)
     w.power_largest = take(w, rules.orders * rules.capacity)
@@ -47,7 +47,6 @@ def new_workspace(rules, memory, round, reserved, w):
     w.square = squared_norm(memory)
     w.free = available_slack(memory, w.square, round.context, reserved)
     combine(memory, round.context, w.cumulative, w.factors, rules.payoff_size)
-    regret_standing(memory, round.context, w.standing, w.reach, rules.payoff_size)
     level_ledger(rules, w.cumulative, 1.0, w.s)
     field_tables(w.s, rules.levels, rules.level_count, w.cumulative_knots, w.cumulative_slopes)
     power_table(rules, low, high, n, round.left, round.right, w)

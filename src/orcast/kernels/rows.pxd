@@ -43,7 +43,7 @@ cdef class Workspace:
     cdef Py_ssize_t sizes[24]
     cdef readonly Py_ssize_t block, used
     # the last layer of a round: cumulative payoff seen by the round, its tables, and the cells
-    cdef Row cumulative, factors, cumulative_knots, cumulative_slopes, standing, reach, power_means, power_least
+    cdef Row cumulative, factors, cumulative_knots, cumulative_slopes, power_means, power_least
     cdef Row power_largest, width, middle
     cdef double square, free
     # Newton's method: the field, the residual and the linear system
@@ -55,9 +55,9 @@ cdef class Workspace:
     # the best forecast so far
     cdef double best_missing
     cdef Row best_p, log_mix
-    # growth of ||S||_+^2 within a cell: a polynomial, three coefficients and the standing of each regret, and scratch
-    cdef Py_ssize_t poly_size, regret_count
-    cdef Row poly, quadratics, squares, part, bernstein, stack, powers, z
+    # growth of ||S||_+^2 within a cell: a polynomial, and scratch
+    cdef Py_ssize_t poly_size
+    cdef Row poly, part, bernstein, stack, powers, z
     # the last layer on finite spaces: cumulative payoffs on the hats of the forecast (`events` columns for each of the
     # `vertices`, which are `nodes` if the forecast is `drawn`), and against each of the rivals; pull on each event that
     # does not depend on the forecast, and factor of its squared error
