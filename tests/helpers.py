@@ -88,7 +88,7 @@ def on_cells(
     draw: st.DrawFn, space: oc.Interval, empty: bool = True, jumps: Iterable[float] = ()
 ) -> tuple[oc.Forecast, Vector]:
     """Any masses on the cells around an expert, which have an edge at each jump, and other masses on the same cells."""
-    left, right, _, _ = cells_around(space, draw(quantile_rows(space)), jumps=jumps)
+    left, right, _ = cells_around(space, draw(quantile_rows(space)), jumps=jumps)
     some = st.floats(1e-4, 1.0) | st.sampled_from([1e-3, 1.0] + [0.0] * empty)
     mass = np.array(draw(st.lists(some, min_size=left.size, max_size=left.size)))
     other = np.array(draw(st.lists(some, min_size=left.size, max_size=left.size)))
@@ -99,8 +99,8 @@ def on_cells(
 
 def cells_around(
     space: OrderedSpace, q: Vector, usual: float = 0.0, jumps: Iterable[float] = ()
-) -> tuple[Vector, Vector, Vector, NDArray[np.int64]]:
-    """Cells at an expert's quantiles, given its usual loss: left and right ends, masses, slots."""
+) -> tuple[Vector, Vector, Vector]:
+    """Cells at an expert's quantiles, given its usual loss: left and right ends, masses."""
     engine = bound_to(space, Sum(()))
     engine.cut_at(np.array(list(jumps), dtype=np.float64))
     for name, value in (("loss_sum", usual), ("loss_count", 1.0)):
@@ -109,7 +109,7 @@ def cells_around(
     mix = np.empty(engine.capacity)
     round = rounds.predict(engine.rules, engine.memory, row[None, :], row, False, 0.0, 0.0, none, 0.0, mix)
     left, right = round.cell_rows()[:2].copy()
-    return left, right, mix[: left.size].copy(), round.whole
+    return left, right, mix[: left.size].copy()
 
 
 # --- slow twins ---

@@ -45,7 +45,7 @@ ORDERED_MEMORY: Table = {
     **{f"committee_{name}": SQUARES._replace(missing=True) for name in ("streams", "series", "pools", "mixing")},
 }
 ORDERED_ROUND: Table = {
-    **dict.fromkeys(("slots", "crps_units", "mse_units"), COUNTED),
+    **dict.fromkeys(("crps_units", "mse_units"), COUNTED),
     "info": INFO,
     "experts": VALUES._replace(missing=True),
     "before": VALUES,
@@ -144,7 +144,7 @@ def check_masses(name: str, masses: Array) -> None:
 def check_round(round: Round) -> None:
     """Refuse a pending round on an ordered space with missing or disordered cells."""
     cells, n = round.view("cells"), round.read("info", "cells")
-    if not (n == np.floor(n) and 1 <= n <= round.rules.capacity and ((round.whole >= 0) & (round.whole < n)).all()):
+    if not (n == np.floor(n) and 1 <= n <= round.rules.capacity):
         raise ValueError(f"a pending round has {n} cells")
     check_range("cells", cells[:2], VALUES)
     check_range("masses", cells[2:5], MASS)

@@ -18,7 +18,8 @@ from orcast.engine.bound_payoff import CONFIDENCE, BoundPayoff
 from orcast.forecasts import BinaryForecast, FiniteForecast, LabelForecast, Mixture, forecast_on
 from orcast.kernels import finite_members, records
 from orcast.kernels import finite_rounds as kernels
-from orcast.kernels.finite_state import FiniteRound, FiniteRules, FiniteState, restored_finite_round
+from orcast.kernels.finite_state import FiniteRound, FiniteRules, FiniteState
+from orcast.kernels.state import restored_round
 from orcast.ledger import Certificate, Empirical, Guarantee, Ledger
 from orcast.payoffs import BinaryCalibration, Calibeating, LabelCalibration, MomentMatching, NoRegret, Payoff
 from orcast.scores import Brier
@@ -275,7 +276,7 @@ class FiniteEngine:
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> FiniteRound:
         """Pending round from its arrays."""
         blank = FiniteRound(self.rules)
-        record = restored_finite_round(self.rules, admissible.check_shape("row", arrays["row"], blank.row))
+        record = restored_round(FiniteRound, self.rules, admissible.check_shape("row", arrays["row"], blank.row))
         mine = record.views()
         admissible.restore_fields(mine, mine, admissible.FINITE_ROUND)
         admissible.check_certificate(record.view("certificate"), self.ledger)

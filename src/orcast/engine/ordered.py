@@ -306,20 +306,19 @@ class OrderedEngine:
         """Pending round from its arrays, checked so that no kernel reads outside its arrays."""
         blank = Round(self.rules)
         row = admissible.check_shape("row", arrays["row"], blank.row)
-        slots = admissible.check_shape("slots", arrays["slots"], blank.whole)
         memo = None
         if self.group is not None and "memo" in arrays:
             memo = admissible.check_shape("memo", arrays["memo"], np.empty(self.group.memo_size))
             admissible.check_range("memo", memo, admissible.ANY._replace(missing=True))
             plan, count = self.group.plan, self.rules.experts
             admissible.check_memos(plan, memo[: count * plan.memo_size].reshape(count, -1))
-        record = restored_round(self.rules, row, slots, memo)
+        record = restored_round(Round, self.rules, row, memo)
         self.check_round(record)
         return record
 
     def check_round(self, record: Round) -> None:
         """Refuse a round whose numbers no kernel could have computed."""
-        fields = {"slots": record.whole, **record.views()}
+        fields = record.views()
         admissible.restore_fields(fields, fields, admissible.ORDERED_ROUND)
         admissible.check_round(record)
         admissible.check_certificate(record.view("certificate"), self.ledger)

@@ -181,8 +181,7 @@ class CompiledRun:
         if old:
             pairs = zip(packed.arrays(), packed.features, strict=True)
             records = [engine.restored_record(*each) for each in pairs]
-            rows, slots = np.array([each.row for each in records]), np.array([each.whole for each in records])
-            stream.resume(rows, slots, packed.issued)
+            stream.resume(np.array([each.row for each in records]), packed.issued)
         self.quantiles, self.round_log, self.settled = stream.quantiles, stream.round_log, stream.settled
 
     def _contexts(self, experts: Array, features: list[Any] | None) -> Array:
@@ -218,11 +217,10 @@ class CompiledRun:
         """The recalibrator after the events."""
         stream, entries = self.stream, self.pending
         places = stream.place[entries]
-        fields = (("row", "<f8", (stream.records.shape[1],)), ("slots", "<i8", (stream.slots.shape[1],)))
-        records = np.concatenate((stream.records[places], stream.slots[places].astype(np.float64)), axis=1)
+        fields = (("row", "<f8", (stream.records.shape[1],)),)
         kept, features = fields if len(entries) else (), [None] * len(entries)
         counters = stream.counters[:3].copy()
-        return self.runner.state(PackedRounds(counters, kept, records, stream.issued[entries], features))
+        return self.runner.state(PackedRounds(counters, kept, stream.records[places], stream.issued[entries], features))
 
 
 class PythonRun:

@@ -52,11 +52,11 @@ def tail_fall(distance, first, atom, tail, m):
     return min(TAIL_FALL, real_power(growth, -TAIL_POWER))
 
 
-def build_cells(q, count, low, high, tail_cells, tail_mass, usual, left, right, mass, slots, w):
+def build_cells(q, count, low, high, tail_cells, tail_mass, usual, left, right, mass, w):
     """Build cells at quantiles, with geometric tails and an atom at each bound; return their number.
 
     `q` has the quantiles at even steps between `tail_mass` and `1 - tail_mass`; `usual` is the expert's usual loss.
-    Equal quantiles are merged into one atom; `slots[i]` is the index of the cell that contains the i-th unmerged cell.
+    Equal quantiles are merged into one atom.
     """
     inner = count - 1
     side = tail_cells + 1
@@ -117,7 +117,6 @@ def build_cells(q, count, low, high, tail_cells, tail_mass, usual, left, right, 
             end = edges[k + 1]
             n += 1
             last_was_atom = False
-        slots[k] = n - 1
     release(w, start)
     return n
 
@@ -137,7 +136,7 @@ def locate(y, left, right, n):
     return a
 
 
-def cut_cells(places, count, n, left, right, mass, slots, slot_count):
+def cut_cells(places, count, n, left, right, mass):
     """Cut the cells at given places, each part with its share of the mass; return the new number of cells."""
     for i in range(count):
         y = places[i]
@@ -154,9 +153,6 @@ def cut_cells(places, count, n, left, right, mass, slots, slot_count):
         right[k] = y
         mass[k + 1] = mass[k] * (1.0 - share)
         mass[k] *= share
-        for j in range(slot_count):
-            if slots[j] > k:
-                slots[j] += 1
         n += 1
     return n
 
@@ -255,10 +251,9 @@ def cells_of(quantiles, low, high, tail_cells, tail_mass):
     """Left and right ends and masses of the cells of quantiles within finite bounds."""
     w, count = workspace(), len(quantiles)
     total = count + 2 * tail_cells + 1
-    left, right, mass, slots = np.empty(total), np.empty(total), np.empty(total), np.empty(total, dtype=np.int64)
-    lefts, rights, masses, places = numbers_of(left), numbers_of(right), numbers_of(mass), whole_of(slots)
-    q = readable_of(quantiles)
-    n = build_cells(q, count, low, high, tail_cells, tail_mass, 0.0, lefts, rights, masses, places, w)
+    left, right, mass = np.empty(total), np.empty(total), np.empty(total)
+    lefts, rights, masses, q = numbers_of(left), numbers_of(right), numbers_of(mass), readable_of(quantiles)
+    n = build_cells(q, count, low, high, tail_cells, tail_mass, 0.0, lefts, rights, masses, w)
     return left[:n].copy(), right[:n].copy(), mass[:n].copy()
 
 

@@ -4,7 +4,7 @@ from orcast.committee.spread cimport sort
 from orcast.kernels.ledger cimport miscalibration
 from orcast.kernels.rounds cimport log_round, predict_round, update_round
 from orcast.kernels.rows cimport (
-    Row, WholeRow, Workspace, copy, cut, cut_whole, mark, numbers_of, release, take, whole_of, workspace
+    Row, WholeRow, Workspace, copy, cut, mark, numbers_of, release, take, whole_of, workspace
 )
 from orcast.kernels.state cimport (
     CERTIFICATE_SIZE, INFO_SIZE, ROUND_LOG_SIZE, Account, Certificate, Counters, Memory, Round, Rules, as_account,
@@ -18,11 +18,11 @@ cdef class Stream:
     cdef readonly Rules rules
     cdef Round round
     cdef readonly Py_ssize_t capacity, entries, new, set_width
-    cdef readonly object quantiles, round_log, settled, counters, records, slots, place, queue, free, issued
+    cdef readonly object quantiles, round_log, settled, counters, records, place, queue, free, issued
     cdef object kept, kept_whole
     cdef Row values_, experts_, priors_, contexts_, levels_, quantiles_, round_log_, settled_, issued_, records_
     cdef Counters *counters_
-    cdef WholeRow widths_, level_set_, slots_, place_, queue_, free_
+    cdef WholeRow widths_, level_set_, place_, queue_, free_
     cpdef object run(self, Memory memory, object events)
 
 cdef Certificate * certificate_of(Rules, Stream, Py_ssize_t) noexcept nogil

@@ -32,7 +32,6 @@ class Stream:
         self.counters = np.zeros(len(COUNTERS))
         self.counters[: len(counters)] = counters
         self.records = np.zeros((capacity, rules.round_size))
-        self.slots = np.zeros((capacity, rules.cells), dtype=np.int64)
         self.place = np.full(entries, -1, dtype=np.int64)
         self.queue = np.zeros(capacity + 1, dtype=np.int64)
         self.free = np.arange(capacity, -1, -1, dtype=np.int64)
@@ -52,13 +51,13 @@ class Stream:
         self.round_log_ = numbers_of(self.round_log.reshape(-1))
         self.settled_, self.issued_ = numbers_of(self.settled), numbers_of(self.issued)
         self.counters_ = as_counters(numbers_of(self.counters))
-        self.records_, self.slots_ = numbers_of(self.records.reshape(-1)), whole_of(self.slots.reshape(-1))
+        self.records_ = numbers_of(self.records.reshape(-1))
         self.place_, self.queue_, self.free_ = whole_of(self.place), whole_of(self.queue), whole_of(self.free)
 
-    def resume(self, records, slots, issued):
+    def resume(self, records, issued):
         """Let the first entries be pending, with their rounds."""
         old = len(records)
-        self.records[:old], self.slots[:old], self.issued[:old] = records, slots, issued
+        self.records[:old], self.issued[:old] = records, issued
         self.place[:old] = np.arange(old)
         self.queue[0], self.queue[1 : old + 1] = old, np.arange(old)
         self.free[0] = self.capacity - old
@@ -130,14 +129,11 @@ def reserve_place(rules, stream, entry):
     stream.place_[entry] = at
     for i in range(rules.round_size):
         stream.records_[at * rules.round_size + i] = 0.0
-    for i in range(rules.cells):
-        stream.slots_[at * rules.cells + i] = 0
 
 
 def bind(rules, stream, place):
     """Let the round of a stream be that of a record."""
-    row = cut(stream.records_, place * rules.round_size, rules.round_size)
-    attach(rules, stream.round, row, cut_whole(stream.slots_, place * rules.cells, rules.cells))
+    attach(rules, stream.round, cut(stream.records_, place * rules.round_size, rules.round_size))
 
 
 def remove_entry(stream, entry, overdraft):

@@ -38,7 +38,4 @@ cdef class FiniteRound(Record):
     cdef Row experts, units, pool, prior, result, inputs, members
     @cython.locals(at=Py_ssize_t, row=Row, size=Py_ssize_t)
     cdef object attach(self)
-    cpdef FiniteRound copied(self)
     cpdef double probability(self, Py_ssize_t k)
-
-cpdef FiniteRound restored_finite_round(FiniteRules, object)

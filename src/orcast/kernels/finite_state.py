@@ -122,7 +122,7 @@ class FiniteRound(Record):
 
     def __init__(self, rules: FiniteRules):
         self.rules, self.places = rules, rules.round_places
-        self.memory, self.array = bytearray(8 * rules.round_size), None
+        self.memory, self.array, self.memo = bytearray(8 * rules.round_size), None, None
         self.attach()
         for i in range(rules.groups):
             self.context[i] = 1.0
@@ -146,21 +146,3 @@ class FiniteRound(Record):
     def probability(self, k):
         """Mass of cell k in the forecast."""
         return self.result[k]
-
-    def arrays(self):
-        """Numbers of the round."""
-        return {"row": self.row}
-
-    def copied(self):
-        """Copy with a row of its own."""
-        return restored_finite_round(self.rules, self.row)
-
-    def __reduce__(self):
-        return restored_finite_round, (self.rules, self.row)
-
-
-def restored_finite_round(rules, row):
-    """Round from its numbers; for pickling and copies."""
-    round = FiniteRound(rules)
-    round.row[:] = row
-    return round

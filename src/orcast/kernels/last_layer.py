@@ -212,9 +212,8 @@ def first_solution(rules, memory, round, lp, w):
         soft *= max(firm * firm, LEAST_SOFT)
     usual = rules.temperature * soft
     round.info.temperature = usual
-    copy(w.log_mix, n, lp)
-    for i in range(rules.cells):
-        lp[round.slots[i]] = w.log_mix[round.slots[i]] + memory.warm[i]
+    for k in range(n):
+        lp[k] = w.log_mix[k] + memory.warm[k]
     error = equilibrium(rules, usual, soft, round, lp, EASY, EASY_STEPS, w)
     if not error <= 10.0 * EASY:
         used = mark(w)

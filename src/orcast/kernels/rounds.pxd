@@ -9,7 +9,7 @@ from orcast.kernels.last_layer cimport run_rounds
 from orcast.kernels.ledger cimport miscalibration, settle, squared_payoff
 from orcast.kernels.reading cimport count, nearest_normal, read_forecast, write_pits
 from orcast.kernels.rows cimport (
-    Row, WholeRow, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, take_whole, workspace
+    Row, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, workspace
 )
 from orcast.kernels.state cimport (
     CELL_ROWS, ROUND_LOG_SIZE, Info, Memory, Round, Rules, Statistics, as_log, cell_count, rival_at
@@ -23,7 +23,7 @@ cdef void mean_expert(Row, Py_ssize_t, Py_ssize_t, Row) noexcept nogil
 cdef void miss_experts(Rules, Round) noexcept nogil
 cdef void set_window(Rules, Row, Row, Statistics *, Info *) noexcept nogil
 cdef Py_ssize_t even_cells(double, double, Py_ssize_t, Round) noexcept nogil
-cdef Py_ssize_t cells_around(Rules, Row, double, Info *, Row, Row, Row, WholeRow, Workspace) noexcept nogil
+cdef Py_ssize_t cells_around(Rules, Row, double, Info *, Row, Row, Row, Workspace) noexcept nogil
 cdef Py_ssize_t cut_at_jumps(Rules, Py_ssize_t, Round) noexcept nogil
 cdef void put_on_cells(Rules, Row, double, Py_ssize_t, Round, Row, Workspace) noexcept nogil
 cdef void keep_experts(Rules, Row, Py_ssize_t, Round) noexcept nogil

@@ -79,20 +79,19 @@ def even_cells(low, high, n, round):
         round.left[k] = low + (high - low) * max(k - 1, 0) / inner if k < n - 1 else high
         round.right[k] = low + (high - low) * k / inner if k < n - 2 else high
         round.prior[k] = (1.0 - 2.0 * BOUND_MASS) / inner if 0 < k < n - 1 else BOUND_MASS
-        round.slots[k] = k
     return n
 
 
-def cells_around(rules, q, usual, info, left, right, mass, slots, w):
+def cells_around(rules, q, usual, info, left, right, mass, w):
     """Cells around quantiles and the masses on them; returns their number."""
     # the grid starts at the mass of a tail
     tail, low, high = rules.grid[0], info.low, info.high
-    return build_cells(q, rules.grid_count, low, high, rules.tail_cells, tail, usual, left, right, mass, slots, w)
+    return build_cells(q, rules.grid_count, low, high, rules.tail_cells, tail, usual, left, right, mass, w)
 
 
 def cut_at_jumps(rules, n, round):
     """Cut the cells of a round where the payoff jumps; returns their number."""
-    return cut_cells(rules.jumps, rules.jump_count, n, round.left, round.right, round.prior, round.slots, rules.cells)
+    return cut_cells(rules.jumps, rules.jump_count, n, round.left, round.right, round.prior)
 
 
 def put_on_cells(rules, q, usual, n, round, out, w):
@@ -102,8 +101,7 @@ def put_on_cells(rules, q, usual, n, round, out, w):
     for j in range(rules.grid_count):
         inner[j] = min(max(q[j], round.info.low), round.info.high)
     left, right, mass = take(w, rules.cells), take(w, rules.cells), take(w, rules.cells)
-    slots = take_whole(w, rules.cells)
-    own = cells_around(rules, inner, usual, round.info, left, right, mass, slots, w)
+    own = cells_around(rules, inner, usual, round.info, left, right, mass, w)
     rebin(own, left, right, mass, n, round.left, round.right, out)
     release(w, used)
 
@@ -133,7 +131,7 @@ def expert_cells(rules, memory, experts, number, prior, round, w):
     for j in range(rules.grid_count):
         corrected[j] = min(max(corrected[j], rules.low), rules.high)
     set_window(rules, round.experts, corrected, memory.statistics, round.info)
-    n = cells_around(rules, corrected, usual, round.info, round.left, round.right, round.prior, round.slots, w)
+    n = cells_around(rules, corrected, usual, round.info, round.left, round.right, round.prior, w)
     n = cut_at_jumps(rules, n, round)
     if rules.learns:
         put_on_cells(rules, round.experts, usual, n, round, round.expert, w)
@@ -194,8 +192,6 @@ def recell(rules, memory, round, mix, w):
     total = rules.cells - 2
     even_cells(round.info.low, round.info.high, total, round)
     total = cut_at_jumps(rules, total, round)
-    round.slots[rules.cells - 2] = total - 1
-    round.slots[rules.cells - 1] = total - 1
     for row in range(2, rows):
         if row != 4 and row != 5:  # not the forecast and its tilt
             target = cut(round.cells, row * capacity, capacity)
@@ -213,10 +209,8 @@ def recell(rules, memory, round, mix, w):
 def run_evenly(rules, memory, mix, reserved, round, w):
     """Compute the round on even cells; kept if its certificate holds there, or comes closer."""
     used = mark(w)
-    numbers, slots = take(w, rules.round_size), take_whole(w, rules.cells)
+    numbers = take(w, rules.round_size)
     copy(round.numbers, rules.round_size, numbers)
-    for i in range(rules.cells):
-        slots[i] = round.slots[i]
     missing = round.certificate.worst - round.certificate.allowed
     recell(rules, memory, round, mix, w)
     run_rounds(rules, memory, mix, reserved, True, round, w)
@@ -225,8 +219,6 @@ def run_evenly(rules, memory, mix, reserved, round, w):
         round.tilt[k] = 0.0
     if round.certificate.holds == 0.0 and missing <= round.certificate.worst - round.certificate.allowed:
         copy(numbers, rules.round_size, round.numbers)
-        for i in range(rules.cells):
-            round.slots[i] = slots[i]
     release(w, used)
 
 
@@ -330,13 +322,13 @@ def learn(rules, memory, round, y, w):
     """Update the statistics with an outcome."""
     info, statistics, n = round.info, memory.statistics, cell_count(round)
     clipped = min(max(y, info.low), info.high)
-    k = locate(clipped, round.left, round.right, n)
-    for i in range(rules.cells):
-        memory.warm[i] = round.tilt[round.slots[i]]
+    for k in range(rules.capacity):
+        memory.warm[k] = round.tilt[k] if k < n else 0.0
     statistics.last_error = y - median_of(n, round)
     learn_level(statistics, y, memory.account.rounds)
     if info.has_expert == 0.0:
         return
+    k = locate(clipped, round.left, round.right, n)
     loss = crps(clipped, k, n, round.left, round.right, round.expert)
     learn_loss(rules, statistics, round, loss, clipped)
     learn_rivals(rules, memory, round, k, loss, clipped)

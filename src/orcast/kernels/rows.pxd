@@ -71,14 +71,11 @@ cdef inline Row new_block(Py_ssize_t size) noexcept nogil:
         abort()
     return block
 
-cdef inline WholeRow as_whole(Row row) noexcept nogil: return <WholeRow> row
-
 cdef void grow(Workspace, Py_ssize_t, Py_ssize_t) noexcept nogil
 cdef Py_ssize_t mark(Workspace) noexcept nogil
 cdef void release(Workspace, Py_ssize_t) noexcept nogil
 cdef void close_since(Workspace, Py_ssize_t, Py_ssize_t) noexcept nogil
 cdef Row take(Workspace, Py_ssize_t) noexcept nogil
-cdef WholeRow take_whole(Workspace, Py_ssize_t) noexcept nogil
 cpdef Workspace workspace()
 cdef void copy(Row, Py_ssize_t, Row) noexcept nogil
 cdef double power(double, Py_ssize_t) noexcept nogil

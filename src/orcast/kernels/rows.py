@@ -115,13 +115,6 @@ def take(w, size):
     return memoryview(array("d", [nan]) * size)
 
 
-def take_whole(w, size):
-    """Scratch memory for `size` whole numbers."""
-    if cython.compiled:
-        return as_whole(take(w, size))
-    return memoryview(bytearray(8 * size)).cast("q")
-
-
 def workspace():
     """Scratch memory of the running thread."""
     try:

@@ -85,6 +85,7 @@ cdef class Memory(LedgerState):
 
 cdef class Record(Table):
     cdef object memory, array
+    cdef public object memo
     cdef Row numbers, context
     cdef Info *info
     cdef Certificate *certificate
@@ -95,14 +96,9 @@ cdef class Record(Table):
 
 cdef class Round(Record):
     cdef readonly Rules rules
-    cdef readonly object whole
-    cdef public object memo
-    cdef WholeRow slots
     cdef Row cells, left, right, prior, expert, result, tilt, experts, before, rivals, crps_units, mse_units, expected
     cpdef Py_ssize_t count(self)
-    cpdef Round copied(self)
 
-cpdef Round restored_round(Rules, object, object, object)
 cdef Py_ssize_t attach_record(Record, Row, Py_ssize_t) noexcept nogil
-cdef void attach(Rules, Round, Row, WholeRow) noexcept nogil
+cdef void attach(Rules, Round, Row) noexcept nogil
 cdef inline Py_ssize_t cell_count(Round round) noexcept nogil: return <Py_ssize_t> round.info.cells

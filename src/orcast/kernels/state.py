@@ -145,7 +145,7 @@ def memory_shapes(rules):
         "empirical": (rules.level_count,),
         "counts": (len(records.COUNTS),),
         "statistics": (len(records.STATISTICS),),
-        "warm": (rules.cells,),
+        "warm": (rules.capacity,),
         "misses": (rules.grid_count + 1,),
         "by_group": (3 * rules.group_count + 2,),
         "rivals": (rules.experts, len(records.RIVAL)),
@@ -158,7 +158,7 @@ def record_shapes(rules):
 
 
 def round_shapes(rules):
-    """Shapes of the arrays of a round; its slots are whole numbers and lie apart."""
+    """Shapes of the arrays of a round."""
     capacity, levels = rules.capacity, rules.grid_count
     return {
         **record_shapes(rules),
@@ -202,6 +202,18 @@ class Record(Table):
         """Slack that the round reserves."""
         return self.certificate.overdraft
 
+    def arrays(self):
+        """Numbers of the round."""
+        memo = {} if self.memo is None else {"memo": self.memo}
+        return {"row": self.row, **memo}
+
+    def copied(self):
+        """Copy in arrays of its own."""
+        return restored_round(type(self), self.rules, self.row, self.memo)
+
+    def __reduce__(self):
+        return restored_round, (type(self), self.rules, self.row, self.memo)
+
     def holds(self):
         """True if the certificate holds."""
         return self.certificate.holds > 0.0
@@ -242,8 +254,7 @@ class Round(Record):
     def __init__(self, rules: Rules):
         self.rules, self.memo = rules, None
         self.places, self.memory, self.array = rules.round_places, bytearray(8 * rules.round_size), None
-        self.whole = np.zeros(rules.cells, dtype=np.int64)
-        attach(rules, self, numbers_in(self.memory), whole_of(self.whole))
+        attach(rules, self, numbers_in(self.memory))
 
     def count(self):
         """Number of cells."""
@@ -253,31 +264,19 @@ class Round(Record):
         """Left and right ends, prior, expert and forecast on the cells, as a view of the row."""
         return self.view("cells")[:5, : int(self.info.cells)]
 
-    def arrays(self):
-        """Numbers of the round."""
-        memo = {} if self.memo is None else {"memo": self.memo}
-        return {"row": self.row, "slots": self.whole, **memo}
 
-    def copied(self):
-        """Copy in arrays of its own."""
-        return restored_round(self.rules, self.row, self.whole, self.memo)
-
-    def __reduce__(self):
-        return restored_round, (self.rules, self.row, self.whole, self.memo)
-
-
-def restored_round(rules, row, whole, memo):
+def restored_round(kind, rules, row, memo=None):
     """Round from its numbers; for pickling and copies."""
-    round = Round(rules)
-    round.row[:], round.whole[:], round.memo = row, whole, memo
+    round = kind(rules)
+    round.row[:], round.memo = row, memo
     return round
 
 
-def attach(rules, round, row, slots):
-    """Let the fields of a round lie in a row of numbers and its slots."""
+def attach(rules, round, row):
+    """Let the fields of a round lie in a row of numbers."""
     capacity, levels, experts = rules.capacity, rules.grid_count, rules.experts
     at = attach_record(round, row, rules.groups)
-    round.slots, round.cells = slots, cut(row, at, CELL_ROWS * capacity)
+    round.cells = cut(row, at, CELL_ROWS * capacity)
     at += CELL_ROWS * capacity
     round.left, round.right = cut(round.cells, 0, capacity), cut(round.cells, capacity, capacity)
     round.prior, round.expert = cut(round.cells, 2 * capacity, capacity), cut(round.cells, 3 * capacity, capacity)

@@ -56,7 +56,6 @@ def on_edges(round: Round, mix: Array, edges: Array) -> tuple[Round, Array]:
     for e, masses in enumerate(round.view("rivals")):
         rivals[e, :count] = carried(masses)
     found.view("info")[CELLS] = count
-    found.whole[:] = np.minimum(np.arange(found.whole.size), count - 1)
     return found, carried(mix)
 
 
@@ -127,9 +126,8 @@ class OrderedPrior:
 
     def warm_start(self, round: Round, log_mix: Array) -> Array:
         """Initial log masses of a search."""
-        start, slots = log_mix.copy(), round.whole
-        start[slots] = log_mix[slots] + self.engine.memory.view("warm")
-        return start
+        value: Array = log_mix + self.engine.memory.view("warm")[: log_mix.size]
+        return value
 
     def result(self, round: Round) -> Array:
         """Masses of the forecast, writeable."""
