@@ -2,8 +2,10 @@
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import orcast as oc
+from orcast.evaluate.verdicts import USE, decide, verdict
 
 
 def test_monitor_names_the_broken_series_the_worst_first() -> None:
@@ -20,3 +22,34 @@ def test_alarms_of_labels_speak_of_labels() -> None:
     (found,) = oc.monitor(pd.DataFrame({"y": y, "p_a": 0.7, "p_b": 0.2, "p_c": 0.1})).to_dict("records")
     assert found["kind"] == "later labels forecast too seldom"
     assert found["text"].startswith("later labels forecast too seldom since round ")
+
+
+def late_frame(seed: int, *, steps: int = 1) -> pd.DataFrame:
+    """20 calibrated series of 250 rows, whose errors are means over some steps."""
+    noise = np.random.default_rng(seed).normal(size=(20, 250 + steps))
+    y = np.stack([noise[:, k : k + 250] for k in range(steps)]).sum(axis=0) / np.sqrt(steps)
+    frame = pd.DataFrame({"unique_id": np.repeat(np.arange(20), 250), "ds": list(range(250)) * 20, "y": y.ravel()})
+    return frame.assign(mean=0.0, sd=1.0)
+
+
+def test_outcomes_that_come_late_leave_no_all_clear() -> None:
+    frame = late_frame(0)
+    frame.loc[frame["unique_id"] == 7, "y"] *= 1.4
+    (prompt,), (late,) = oc.check(frame), oc.check(frame, lag=15)
+    assert "(7)" in verdict(prompt)[0]
+    assert "1 of 20 series are far off (the 90% interval covers 71% of 7), and alarms have no power" in verdict(late)[0]
+    assert any("15 rows late, so the 250 rows of a series count as about 17" in text for text in verdict(late))
+    with pytest.warns(UserWarning, match="15 rows late"):
+        assert not oc.monitor(frame, lag=15)["alarm"].any()
+
+
+@pytest.mark.parametrize("steps", [1, 15])
+def test_calibrated_series_are_not_far_off(steps: int) -> None:
+    decided = [decide(oc.check(late_frame(seed, steps=steps), lag=15)[0]) for seed in range(20)]
+    assert sum(action == USE for action, _ in decided) >= 19, decided
+
+
+@pytest.mark.parametrize("read", [oc.check, oc.monitor])
+def test_series_that_nothing_tells_apart_are_refused(read: object) -> None:
+    with pytest.raises(ValueError, match=r"expected one row for each time and cutoff, got rows 0 and 250"):
+        read(late_frame(0).rename(columns={"unique_id": "shop"}))

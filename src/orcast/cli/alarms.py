@@ -12,7 +12,7 @@ from orcast.cli import tables
 from orcast.cli.columns import bounds_and_times, names_of, text_columns
 from orcast.cli.common import printable, say, stored
 from orcast.evaluate.frames import read_rows
-from orcast.evaluate.monitoring import watched_sides
+from orcast.evaluate.monitoring import too_late, watched_sides
 from orcast.frame.reader import find_in
 from orcast.monitors import EVER, SIDES, Alarm, false_discovery_alarms
 from orcast.persistence import UNREADABLE
@@ -51,7 +51,7 @@ class Table:
     def __init__(self, options: argparse.Namespace, path: str) -> None:
         self.options = argparse.Namespace(**{**vars(options), "file": path})
         self.mark: list[Any] | None = None
-        self.rows, self.shrunk = 0, False
+        self.rows, self.shrunk, self.late = 0, False, False
 
     def look(self) -> Streams | None:
         """Read the table; None if it is as it was."""
@@ -73,6 +73,10 @@ class Table:
             rows = read_rows(frame, layout, **bounds_and_times(options))
             for form in layout.forms:
                 sides = watched_sides(rows, form, options.alpha, options.run_length)
+                late = "" if options.quiet else next(filter(None, map(too_late, sides.values())), "")
+                if late and not self.late:
+                    say(f"alarms of {name}: {late}")
+                self.late |= bool(late)
                 for side, each in ((side, each) for side, series in sides.items() for each in series):
                     key = Key(name, each.name, form.model, side if len(sides) > 1 else "")
                     found[key] = stream_of(key, each.evidence, each.monitor.alarms, each.when)

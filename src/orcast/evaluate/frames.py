@@ -72,8 +72,9 @@ def read_rows(
 ) -> FrameRows:
     """Read the columns and times of a frame, with the arguments of `check`."""
     from orcast.frame.bounds import read_bounds
+    from orcast.frame.ordering import arrange
     from orcast.frame.reader import Frame, find_in
-    from orcast.frame.times import checked_timing, count_horizons, read_row_times
+    from orcast.frame.times import checked_timing, read_row_times
 
     lag, issued_every = timing = checked_timing(lag, issued_every)
     if layout is not None and names:
@@ -82,11 +83,13 @@ def read_rows(
     table = frame if isinstance(frame, Frame) else Frame(frame)
     codes, keys = table.keys(layout.series)
     times = read_row_times(table, layout, codes, keys, timing, np.zeros(len(keys), dtype=np.int64), {})
+    streams = arrange(table, times, layout, codes, keys, {})  # refuses rows that nothing tells apart
     order = np.lexsort((times.cutoff, times.time, codes))
     bounds = read_bounds(low, high, table)
     ahead = None if layout.horizon is None else _steps_ahead(table, layout.horizon)
     if times.ranked:
-        ahead = count_horizons(times, codes, keys, {})[0].astype(np.float64)
+        ahead = np.empty(order.size)
+        ahead[streams.order] = np.repeat(np.array(streams.horizons, dtype=np.float64), np.diff(streams.starts))
     stamps = None if times.kind == "places" else _stamps(times.times)[order]
     issued, known = (None, None) if times.at_once else (times.cutoff[order], times.known[order])
     ahead = None if ahead is None else ahead[order]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from orcast.frame.names import Form
 
 
+# With fewer rounds in each lane a large fault of one series among many may raise no alarm.
+FEW = 100
+
+
 @dataclass(frozen=True, eq=False)
 class Watched:
     """Monitor of one series, at the horizon with the most evidence, with the times and PIT intervals of its rows.
@@ -48,6 +53,7 @@ class Watched:
     times: NDArray[Any] | None
     low: Vector
     high: Vector
+    power: float  # rounds by lanes, of the horizon with the most
 
     def when(self, round: int) -> str:
         """Time of a round, as text."""
@@ -109,7 +115,8 @@ def monitor(
     Notes
     -----
     Each series and horizon has a `Monitor`; forecasts that overlap belong to different e-processes, which are averaged.
-    The `alarm` is that of e-BH over the series of a model, valid however the series depend on one another.
+    The `alarm` is that of e-BH over the series of a model, valid however the series depend on one another.  A warning
+    says if outcomes came so late that there are too few rounds for alarms.
 
     Examples
     --------
@@ -128,6 +135,8 @@ def monitor(
     for form in rows.layout.forms:
         for side, found in watched_sides(rows, form, alpha, run_length).items():
             model = form.base if side == "output" else form.model
+            if reason := too_late(found):
+                warnings.warn(f"alarms of {model}: {reason}", stacklevel=2)
             for each in found:
                 begun = {alarm.question: each.when(alarm.since) for alarm in each.monitor.alarms}
                 kind = next((alarm.kind for alarm in each.monitor.alarms), "")
@@ -198,8 +207,20 @@ def watch(
     for code in sorted(found, key=lambda code: -evidence[code]):
         own, rows = max(found[code], key=lambda each: each[0].evidence)
         at = None if times is None else times[rows]
-        result.append(Watched(names[code], code, bool(named[code]), evidence[code], own, at, low[rows], high[rows]))
+        power = max(each.rounds / each.horizon for each, _ in found[code])
+        alarm = bool(named[code])
+        result.append(Watched(names[code], code, alarm, evidence[code], own, at, low[rows], high[rows], power))
     return result
+
+
+def too_late(found: Sequence[Watched]) -> str:
+    """Reason why late outcomes leave no power to most series, none of which is in alarm; empty if there is none."""
+    late = [each for each in found if each.monitor.horizon > 1 and each.power < FEW]
+    if 2 * len(late) <= len(found) or any(each.alarm for each in found):
+        return ""
+    each = sorted(late, key=lambda each: each.power)[len(late) // 2]
+    rows = f"the {each.monitor.rounds:,} rows of a series count as about {each.power:.0f}"
+    return f"outcomes came {each.monitor.horizon} rows late, so {rows}: too few to tell"
 
 
 @computed_once

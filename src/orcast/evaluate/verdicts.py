@@ -12,6 +12,7 @@ from orcast.evaluate.calibration import (
     coverage,
     error,
     independent_rows,
+    inside,
     interval_band,
     level_name,
     limit_of,
@@ -24,9 +25,9 @@ from orcast.evaluate.calibration import (
 from orcast.evaluate.dependence import TIMES, design_effect, frequencies, shared_times
 from orcast.evaluate.evaluation import Evaluation, outcomes_of
 from orcast.evaluate.losses import Difference, difference, loss, loss_name
-from orcast.evaluate.monitoring import alarms
+from orcast.evaluate.monitoring import alarms, too_late
 from orcast.evaluate.references import best_reference
-from orcast.evaluate.tables import by_horizon
+from orcast.evaluate.tables import by_horizon, by_series
 from orcast.monitors import ALPHA
 from orcast.validation import option, spelled
 
@@ -143,6 +144,8 @@ def _decide_base(evaluation: Evaluation) -> tuple[str, str]:
     low, high = band(effective_size(evaluation), main_share(evaluation.levels) or 0.9)
     if high - low > 0.2:
         return UNDECIDED, f"Not enough data: {few}, but only a large one would show."
+    if far := _far_series(evaluation):
+        return UNDECIDED, f"Not enough data on each series: together {few}, but {far}, and alarms have no power."
     return USE, f"Use these forecasts: {few}."
 
 
@@ -250,11 +253,33 @@ def _alarms(evaluation: Evaluation) -> str:
     """Alarms of the monitors on the last side, the worst first."""
     named = [each for each in alarms(evaluation, evaluation.sides[-1]) if each.alarm]
     if not named:
-        return ""
+        reason = too_late(alarms(evaluation, evaluation.sides[-1]))
+        return f"Alarms: {reason}." if reason else ""
     several = len(evaluation.names) > 1
     which = f" ({len(named):,} of {len(evaluation.names):,} series, {ALPHA:.0%} false)" if several else ""
     texts = [f"{each.name}: {each.text}" if several else each.text for each in named]
     return f"Alarm{'s' if len(named) > 1 else ''}{which}: {_few(texts, '. ')}."
+
+
+def _far_series(evaluation: Evaluation) -> str:
+    """Series whose coverage is outside its chance band (99%, all of them together), if alarms have no power."""
+    share, found = main_share(evaluation.levels), alarms(evaluation)
+    if share is None or not too_late(found) or evaluation.horizon is not None:
+        return ""
+    table, gaps, series = by_series(evaluation), inside(evaluation, share), evaluation.series
+    gaps = gaps - (np.bincount(series, gaps) / np.maximum(np.bincount(series), 1))[series]
+    # errors of forecasts that overlap are correlated within a series
+    alike = sum(
+        float((gaps[lag:] * gaps[:-lag])[series[lag:] == series[:-lag]].sum())
+        for lag in range(1, max(each.monitor.horizon for each in found))
+    )
+    effect = max(1.0 + 2.0 * alike / max(float(gaps @ gaps), 1e-300), 1.0)
+    low, high = band(table["outcomes"] / effect, share, 1.0 - (1.0 - CLEAR) / len(found))
+    covered = table["coverage_before"]
+    far = np.flatnonzero((covered < low) | (covered - tie_excess(evaluation, share, "before") > high))
+    texts = _few([f"{covered[k]:.0%} of {table['series'][k]}" for k in far])
+    many = f"{far.size:,} of {len(found):,} series"
+    return f"{many} are far off (the {level_name(share)} interval covers {texts})" if far.size else ""
 
 
 def _few(texts: list[str], join: str = ", ") -> str:
