@@ -471,7 +471,7 @@ def test_run_rounds_is_predict_and_update_bit_for_bit(name: str, tmp_path: Path)
     ordered, levels, rounds = isinstance(space, oc.spaces.OrderedSpace), [0.05, 0.5, 0.95], 60
     experts, outcomes = history(space, rounds)
     x = [{"hour": t % 3} for t in range(rounds)] if feature else None
-    found = fast.run_detailed(experts, outcomes, x=x, at=levels)
+    found = fast.run(experts, outcomes, x=x, at=levels, detailed=True)
     for t, (forecast, y) in enumerate(zip(experts, outcomes, strict=True)):
         p = slow.predict(forecast, x=None if x is None else x[t])
         row = p.quantile(levels) if ordered else p.probability() if isinstance(space, oc.Binary) else p.mass
@@ -568,9 +568,7 @@ def test_a_forecast_without_a_name_is_no_new_expert() -> None:
     recal.predict(experts={"a": oc.Normal(0, 1), "b": oc.Normal(0, 2)})
     recal.update(1.0)
     for run_rounds in (recal.predict, recal.peek, lambda p: recal.run([p], [1.0])):
-        with pytest.raises(
-            TypeError, match=r"expected experts= with forecasts by name from .*'a', 'b'.*, got an unnamed one"
-        ):
+        with pytest.raises(ValueError, match=r"expected experts among .*'a', 'b'.*, got 'expert'"):
             run_rounds(oc.Normal(0, 1))
     assert recal.experts == ("a", "b")
     assert recal.guarantee.rounds == 1

@@ -107,13 +107,13 @@ def test_guard_switches_to_the_better_forecast_and_back(tmp_path: Path) -> None:
     y[:600] = 3.0 + 3.0 * y[:600]
     base = [oc.Normal(0.0, 1.0)] * y.size
     recal = oc.Recalibrator(oc.Line(), mode="guarded")
-    first = recal.run_detailed(base[:600], y[:600])
+    first = recal.run(base[:600], y[:600], detailed=True)
     assert (recal.guard.publishes, recal.guard.switches) == ("recalibrated", 1)
     assert recal.guard.since < 200
     assert first.base.sum() == recal.guard.since - 1
     recal.save(tmp_path / "state")
     others = [copy.deepcopy(recal), pickle.loads(pickle.dumps(recal)), oc.Recalibrator.load(tmp_path / "state")]
-    second = recal.run_detailed(base[600:], y[600:])
+    second = recal.run(base[600:], y[600:], detailed=True)
     assert (recal.guard.publishes, recal.guard.switches) == ("base", 2)
     assert recal.guard.since - 601 == np.flatnonzero(second.base)[0]
     for other in others:

@@ -137,7 +137,7 @@ WAITING: dict[str, Callable[[oc.Recalibrator, Path], Any]] = {
     "drop": lambda recal, folder: recal.drop("old"),
     "pending": lambda recal, folder: recal.pending,
     "guarantee": lambda recal, folder: recal.guarantee,
-    "run_rounds": lambda recal, folder: recal.run_detailed([0.3], [1]),
+    "run_rounds": lambda recal, folder: recal.run([0.3], [1]),
     "save": lambda recal, folder: recal.save(folder / "state"),
     "pickle": lambda recal, folder: pickle.dumps(recal),
 }

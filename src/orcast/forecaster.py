@@ -43,7 +43,7 @@ Array = NDArray[np.float64]
 
 
 class RunResult(NamedTuple):
-    """Result of `run_detailed`: arrays with one entry per round.
+    """Result of `run(..., detailed=True)`: arrays with one entry per round.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class RunResult(NamedTuple):
     --------
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
-    >>> result = recal.run_detailed([oc.Normal(0.5, 0.1)] * 20, [0.6] * 20)
+    >>> result = recal.run([oc.Normal(0.5, 0.1)] * 20, [0.6] * 20, detailed=True)
     >>> result.rows.shape, bool((result.miscalibration <= result.promised).all())
     ((20, 99), True)
     """
@@ -161,12 +161,7 @@ class Forecaster:
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
         self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
         self.outside = outside
-        try:
-            self.begin((ALONE,))
-        except (TypeError, ValueError) as reason:
-            if payoff is None and oracle is not None:
-                raise type(reason)(f"{reason} (the default payoff of the space; pass another as payoff=)") from None
-            raise
+        self.begin((ALONE,))
 
     def begin(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
         """Start without rounds for these experts; `sizes` are the sizes of the parts, if a saved state has them."""
@@ -390,7 +385,7 @@ class Forecaster:
         --------
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1), mode="guarded")
-        >>> result = recal.run_detailed([oc.Normal(0.5, 0.1)] * 60, [0.6] * 60)
+        >>> result = recal.run([oc.Normal(0.5, 0.1)] * 60, [0.6] * 60, detailed=True)
         >>> recal.guard.publishes, int(result.base.sum()) == recal.guard.since - 1
         ('recalibrated', True)
         """
@@ -437,7 +432,7 @@ class Forecaster:
         --------
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
-        >>> result = recal.run_detailed([oc.Normal(0.3, 0.1)] * 20, [0.6] * 20)
+        >>> rows = recal.run([oc.Normal(0.3, 0.1)] * 20, [0.6] * 20)
         >>> recal.monitor.input.miscalibrated.kind
         'too low'
         """
@@ -459,7 +454,6 @@ class Forecaster:
                 self._report_rows(row, crossed)
             if self._experts == (ALONE,):
                 return row[None, :]
-            self._check_unnamed()
             self._admit((ALONE,))
             return self._table({ALONE: row})
         if forecast is not None:
@@ -529,14 +523,8 @@ class Forecaster:
         self.reported.add("features")
         return plain_features(x)
 
-    def _check_unnamed(self) -> None:
-        """Refuse an unnamed forecast if the experts have names."""
-        if ALONE not in self._experts and not self._fresh:
-            raise TypeError(
-                f"expected experts= with forecasts by name from {short(list(self._experts))}, got an unnamed one"
-            )
-
     # --- many rounds at once
+    @locked
     def run(
         self,
         forecasts: Any = None,
@@ -546,7 +534,8 @@ class Forecaster:
         x: Any = None,
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
-    ) -> Array:
+        detailed: bool = False,
+    ) -> Any:
         """Recalibrate a whole history; each outcome is known before the next forecast.
 
         Parameters
@@ -563,11 +552,14 @@ class Forecaster:
             Levels of the columns of `forecasts`.
         at
             Levels of the result; by default `levels`, or 0.01, ..., 0.99.
+        detailed
+            Return the certificates too.
 
         Returns
         -------
-        array
+        array or RunResult
             One row per round: quantiles at `at`; on finite spaces the probability of each cell; on `Binary` that of 1.
+            If `detailed`, a `RunResult` with these as `rows`.
 
         Raises
         ------
@@ -580,31 +572,6 @@ class Forecaster:
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
         >>> recal.run([[0.4, 0.5, 0.6], [0.3, 0.5, 0.7]], [0.45, 0.7], levels=[0.1, 0.5, 0.9], at=[0.05, 0.95]).shape
         (2, 2)
-        """
-        return self.run_detailed(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at).rows
-
-    @locked
-    def run_detailed(
-        self,
-        forecasts: Any = None,
-        outcomes: Any = (),
-        *,
-        experts: Mapping[str, Any] | None = None,
-        x: Any = None,
-        levels: ArrayLike | None = None,
-        at: ArrayLike | None = None,
-    ) -> RunResult:
-        """Recalibrate a whole history as `run` does, and return the certificates too.
-
-        Parameters
-        ----------
-        forecasts, outcomes, experts, x, levels, at
-            As in `run`.
-
-        Returns
-        -------
-        RunResult
-            Arrays of forecasts, certificates, means and standard deviations.
         """
         if self.rounds.pending:
             raise ValueError(f"expected no pending rounds, got {len(self.rounds)}: update or drop them first")
@@ -619,8 +586,6 @@ class Forecaster:
                 raise ValueError(f"expected increasing levels, got {at!r}")
         values = read_outcomes(self.space, outcomes, self.outside)
         rows, crossed = read_history(self.space, forecasts, experts, levels)
-        if experts is None:
-            self._check_unnamed()
         count = len(next(iter(rows.values())))
         if count != len(values):
             raise ValueError(f"expected as many outcomes as forecasts, got {len(values)} and {count}")
@@ -636,9 +601,12 @@ class Forecaster:
         except BaseException:
             self.rounds, self._experts = was
             raise
+        result = result[:, columns] if result.ndim == 2 else result
+        if not detailed:
+            return result
         field = _ledger.RoundLog
         return RunResult(
-            result[:, columns] if result.ndim == 2 else result,
+            result,
             round_log[:, field.MEAN].copy(),
             round_log[:, field.SD].copy(),
             round_log[:, field.HOLDS] > 0.0,

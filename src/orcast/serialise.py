@@ -36,41 +36,27 @@ def _can_be_saved(value: Any) -> bool:
     if value is None or type(value) in (bool, float, str):
         return True
     try:
-        if not _is_plain(value):
-            return False
         json.dumps(features_to_json(value))
     except (TypeError, ValueError, RecursionError):  # numbers of too many digits, lists that are too deep
         return False
-    return True
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, np.timedelta64):  # a subclass of integers in numpy
-        return False
-    if value is None or isinstance(value, (str, bool, int, float, np.floating, np.integer, np.bool_)):
-        return True
-    if isinstance(value, (datetime.date, np.datetime64)):
-        return bool(value == value)  # NaT could not be saved
-    if isinstance(value, np.ndarray):
-        return value.dtype.kind in "fiub"
-    return isinstance(value, (list, tuple)) and all(map(_is_plain, value))
+    return not isinstance(value, dict)
 
 
 def features_to_json(value: Any) -> Any:
     """Convert features to JSON types."""
-    if isinstance(value, dict):
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return {"features": {key: features_to_json(each) for key, each in value.items()}}
-    if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
+    if isinstance(value, np.generic) and value.dtype.kind in "fiub":
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return {"float": repr(value)}
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         return {"array": [features_to_json(each) for each in value.ravel().tolist()], "shape": list(value.shape)}
     if isinstance(value, tuple):
         return {"tuple": [features_to_json(each) for each in value]}
     if isinstance(value, list):
         return [features_to_json(each) for each in value]
-    return plain_id(value) if isinstance(value, (datetime.date, np.datetime64)) else value
+    return plain_id(value)
 
 
 def features_from_json(data: Any) -> Any:

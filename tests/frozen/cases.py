@@ -160,7 +160,7 @@ def line_loop() -> Answers:
 def batch_run() -> Answers:
     recal = oc.Recalibrator(oc.Interval(0, 100))
     forecasts, outcomes = zip(*numbers(150, 4), strict=True)
-    result = recal.run_detailed(list(forecasts), list(outcomes), at=LEVELS)
+    result = recal.run(list(forecasts), list(outcomes), at=LEVELS, detailed=True)
     rng = np.random.default_rng(5)
     rows = np.sort(rng.normal(50.0, 8.0, (60, 3)), axis=1)
     more = recal.run(rows, rng.uniform(20.0, 90.0, 60), levels=[0.1, 0.5, 0.9])

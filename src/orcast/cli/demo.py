@@ -51,7 +51,7 @@ def evaluation(expert: str) -> Evaluation:
 
     stream = datasets.stream(datasets.load("humidity"), expert)
     forecasts = [Normal(*each) for each in zip(stream.mu[:ROUNDS], stream.sd[:ROUNDS], strict=True)]
-    result = Recalibrator(Interval(stream.low, stream.high)).run_detailed(forecasts, stream.y[:ROUNDS], at=LEVELS)
+    result = Recalibrator(Interval(stream.low, stream.high)).run(forecasts, stream.y[:ROUNDS], at=LEVELS, detailed=True)
     return Evaluation.of(
         stream.quantile(LEVELS)[:ROUNDS],
         stream.y[:ROUNDS],
