@@ -26,10 +26,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.errors import PythonException
 
-from orcast.integrations.spark import recalibrate, recalibrate_stream
-from orcast.integrations.spark.batch import Task
-from orcast.integrations.spark.plan import plan_of
-from orcast.integrations.spark.stream import StreamStep, packed
+from orcast.integrations.spark import StreamStep, Task, packed, plan_of, recalibrate, recalibrate_stream
 
 pytestmark = [
     # Spark's own sockets and files

@@ -1,9 +1,10 @@
-"""Recalibrators from the options of a wrapper, and columns of recalibrated frames."""
+"""Optional imports, recalibrators from the options of a wrapper, and columns of recalibrated frames."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,18 @@ from orcast.forecasts import as_levels
 from orcast.frame.names import CERTIFICATE, OWN
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Labels, Space, between
+
+
+@contextmanager
+def needs(extra: str, *packages: str) -> Iterator[None]:
+    """Name the extra that installs a missing package."""
+    try:
+        yield
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in packages:
+            raise
+        raise ImportError(f"expected the extra orcast[{extra}] to be installed, got no {package}") from None
 
 
 def recalibrator_for(options: Any, space: Space | None = None, *, max_pending: int = 1000) -> Recalibrator:

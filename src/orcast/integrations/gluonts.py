@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
-from orcast.integrations.common import increasing_levels, quantile_columns
-from orcast.integrations.optional import needs
+from orcast.integrations.common import increasing_levels, needs, quantile_columns
 from orcast.spaces.base import numbers
 from orcast.validation import short
 

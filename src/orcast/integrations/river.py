@@ -12,8 +12,7 @@ import numpy as np
 from orcast.adapters import Normal, expert_row
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast
-from orcast.integrations.common import has_parameter, label_space, recalibrator_for
-from orcast.integrations.optional import needs
+from orcast.integrations.common import has_parameter, label_space, needs, recalibrator_for
 from orcast.ledger import Guarantee
 from orcast.monitors import Monitor
 from orcast.payoffs import Payoff

@@ -18,8 +18,7 @@ from orcast.adapters import Normal, Quantiles, expert_row
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
-from orcast.integrations.common import has_parameter, increasing_levels, label_space, recalibrator_for
-from orcast.integrations.optional import needs
+from orcast.integrations.common import has_parameter, increasing_levels, label_space, needs, recalibrator_for
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals

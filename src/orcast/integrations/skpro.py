@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.integrations.optional import needs
+from orcast.integrations.common import needs
 
 with needs("sktime", "pandas", "sklearn", "skpro"):
     import pandas as pd  # type: ignore[import-untyped]

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from orcast.forecasts import PERCENTS, Forecast
 from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
-from orcast.integrations.common import quantile_columns
-from orcast.integrations.optional import needs
+from orcast.integrations.common import needs, quantile_columns
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.payoffs import Payoff
 from orcast.spaces import between
