@@ -12,7 +12,7 @@ import orcast as oc
 from helpers import SENTENCE
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.paper.exact.binary import STEP, TOLERANCE, BinaryRoot, nearest_root
+from orcast.paper.exact import ROOT_STEP, ROOT_TOLERANCE, BinaryRoot, nearest_root
 from orcast.payoffs import Payoff
 
 
@@ -54,12 +54,12 @@ def test_a_root_is_found_by_few_evaluations(heights: list[float], start: float) 
         return float(np.interp(q, knots, heights))
 
     ends = nearest_root(gap, start)
-    assert len(asked) <= 1 / STEP + 2 + math.log2(1 / TOLERANCE)
+    assert len(asked) <= 1 / ROOT_STEP + 2 + math.log2(1 / ROOT_TOLERANCE)
     steepest = float(np.abs(np.diff(heights)).max()) * (len(heights) - 1)
     for q in ends:
         assert 0.0 <= q <= 1.0
         # both bounds of the docstring
-        assert max((1.0 - q) * gap(q), -q * gap(q)) <= steepest * TOLERANCE + 1e-12
+        assert max((1.0 - q) * gap(q), -q * gap(q)) <= steepest * ROOT_TOLERANCE + 1e-12
         # on the way that d points
         assert (q - start) * gap(start) >= 0.0
 

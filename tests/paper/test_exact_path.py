@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 import orcast as oc
 from adversaries import products
 from helpers import SENTENCE
-from orcast.paper.exact import path
-from orcast.paper.exact.path import Game, LogitPath, followed
+from orcast.paper import exact as path
+from orcast.paper.exact import Game, LogitPath, followed
 from orcast.payoffs import MomentBasedCalibration, SimplexCalibration
 from orcast.payoffs.cell_payoffs import AnswerCellPayoff, ExplicitCellPayoff, Witness, softmax
 from orcast.testing import check_guarantee

@@ -13,7 +13,7 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.minimax import downward_zero
 from orcast.kernels.equilibrium import field_tables_arrays
-from orcast.paper.exact.quantile import TwoCells
+from orcast.paper.exact import TwoCells
 from orcast.payoffs import Payoff
 
 SPACE = oc.Interval(-2, 10)

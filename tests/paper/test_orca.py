@@ -341,7 +341,6 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "jitter": lambda: oc.Orca(jitter=math.nan),
     "rate": lambda: oc.Orca(rate=0.0),
     "negative seed": lambda: oc.Orca(seed=-1),
-    "text as atoms": lambda: oc.Orca(atoms="no"),
     "too narrow for the cells": lambda: oc.Forecaster(oc.Interval(1e9, 1e9 + 1e-6), oracle=oc.Orca(cells=200)),
 }
 

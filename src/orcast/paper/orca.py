@@ -14,13 +14,13 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
-from orcast.paper.exact.base import expert_alone, measured
+from orcast.paper.exact import expert_alone, measured
 from orcast.paper.slopes import slopes
 from orcast.payoffs.cell_payoffs import softmax
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import FiniteSpace, OrderedSpace
 from orcast.spaces.base import whole
-from orcast.validation import number, short
+from orcast.validation import number
 
 Array = NDArray[np.float64]
 
@@ -40,9 +40,8 @@ class Orca:
     ----------
     steps, rate
         Steps of Adam (Kingma and Ba 2015), and the size of a step in each log mass.
-    cells, atoms
-        Even cells; without bounds they divide the round's window. `atoms=True` adds an atom at each bound, for outcomes
-        that sit on it.
+    cells
+        Number of even cells; without bounds they divide the round's window.
     jitter, seed
         Noise added to the start, which is the expert's forecast.
 
@@ -68,13 +67,10 @@ class Orca:
     steps: int = 400
     rate: float = 0.03
     cells: int = 50
-    atoms: bool = False
     jitter: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.atoms, bool):
-            raise TypeError(f"expected atoms=True or False, got {short(self.atoms)}")
         for name, most in (("steps", 10**6), ("cells", 1000), ("seed", 10**9)):
             object.__setattr__(self, name, whole(getattr(self, name), name, int(name != "seed"), most))
         for name, least, largest in (("rate", 1e-12, 1e3), ("jitter", 0.0, 10.0)):
@@ -88,10 +84,7 @@ class Orca:
         assert isinstance(space, OrderedSpace)
         if self.cells > space.cells and not math.isfinite(space.high - space.low):
             raise ValueError(f"expected at most the {space.cells} cells of {space!r} for Orca, got {self.cells}")
-        edges = None
-        if self.atoms and math.isfinite(space.high - space.low):
-            edges = np.concatenate(([space.low], np.linspace(space.low, space.high, self.cells + 1), [space.high]))
-        return DenseEngine(bound_payoff, GridPrior(bound_payoff, self.cells, edges), OrcaSolver(self), sizes)
+        return DenseEngine(bound_payoff, GridPrior(bound_payoff, self.cells), OrcaSolver(self), sizes)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""

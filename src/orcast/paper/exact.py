@@ -1,33 +1,34 @@
-"""Exact oracle of decision, moment and simplex calibration: all mass is on the cheapest cells.
-
-Let v_k(p) = <S, payoff(p, k)> and call n = -v the prices. By consistency p @ n(p) = 0, so p is a solution of
-
-    v_k(p) <= 0    for every cell k
-
-if and only if it has mass only on cells with the smallest price at p. With a temperature T the masses p ~ prior
-exp(-n(p) / T) form a path from the prior, where T is infinite, to such a forecast, where T is 0.
-"""
+"""Half-space oracles, exact up to a stated tolerance, for the notions of calibration of the paper's appendix C."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.priors import GridPrior, Prior
-from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses, masses_of
+from orcast.engine.dense.minimax import two_ends
+from orcast.engine.dense.priors import FinitePrior, GridPrior, Prior
+from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, log_masses, masses_of
 from orcast.engine.dense.solver import LogitSolver
-from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, measured
 from orcast.payoffs import CellPayoff, DecisionCalibration, MomentBasedCalibration, SimplexCalibration, SwapRegret
 from orcast.payoffs.cell_payoffs import softmax
-from orcast.spaces import FiniteSpace, Interval, OrderedSpace
+from orcast.payoffs.regret import RegretCellPayoff
+from orcast.spaces import Binary, FiniteSpace, Interval, OrderedSpace
 
 Array = NDArray[np.float64]
+Gap = Callable[[float], float]
 Equations = Callable[[Array, Array, float], tuple[Array, Array]]
+
+# `BinaryRoot`: from the expert's probability on, a change of sign is searched in steps of this size, then bracketed
+# this closely.
+ROOT_STEP, ROOT_TOLERANCE = 1.0 / 32.0, 1e-12
+
+# --- `LogitPath`
 
 PAYOFFS = (DecisionCalibration, SwapRegret, MomentBasedCalibration, SimplexCalibration)
 # Violations of the half-space up to this share of the ledger's size count as none.
@@ -45,13 +46,194 @@ NEWTON, EXACT = 12, 1e-11
 EVERY, SUPPORTS = 4, (1e-2, 1e-3, 1e-4, 1e-6)
 
 
+class ExactOracle:
+    """Options of an exact oracle, a data class."""
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
+
+
+class ExactSolver:
+    """Propose one forecast per round, without a temperature or a warm start."""
+
+    temperature = 1.0
+
+
+def run_rounds(search: CandidateSearch, masses: Array) -> None:
+    """Propose masses whose largest <S, payoff> over the cells is that over all outcomes."""
+    lp = log_masses(masses)
+    search.consider(lp, 0.0)
+    search.claim = HalfSpaceClaim(worst_value(search, lp) / search.weight)
+
+
+def worst_value(search: CandidateSearch, lp: Array) -> float:
+    """Largest <S_+, payoff(p, k)> over all cells k, for the masses as the search rounds them."""
+    p = np.exp(lp)
+    p /= p.sum()
+    value = np.zeros(p.size)
+    for cell_payoff, cumulative in zip(search.cell_payoffs, search.cumulative, strict=True):
+        value += cumulative @ cell_payoff.table(p)
+    return float(value.max())
+
+
+def measured(search: CandidateSearch, p: Array) -> HalfSpaceClaim:
+    """Largest <S, payoff> over the cells, and the amount by which that over all outcomes may exceed it."""
+    value, top = worst_value(search, log_masses(p)), np.zeros(p.size)
+    for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True):
+        top += 0.5 * cell_payoff.assess(s, 0.0, p)[0]
+    return HalfSpaceClaim(value / search.weight, max(float(top.max()) - value, 0.0) / search.weight)
+
+
+def expert_alone(bound_payoff: BoundPayoff) -> FinitePrior:
+    """Prior on a finite space without learning: the expert."""
+    return FinitePrior(bound_payoff, np.empty((0, 3)))
+
+
+# --- quantiles: all mass at the two ends
+
+
+@dataclass(frozen=True)
+class TwoCells(ExactOracle):
+    """Half-space oracle for quantiles on an `Interval`: mass u at its low end, 1 - u at the high end.
+
+    Notes
+    -----
+    For sums of `QuantileCalibration` and `IntervalCalibration`. The ledger sums to s_a on the union of the levels; with
+
+        H(u) = sum_a s_a (min(u, a) - a u),        h = H',
+
+    outcomes at the low end, between the ends and at the high end have the inner products H(u) / u, h(u) and -H(u) / (1
+    - u). All three are at most 0 at u = 0 if h(0) <= 0, at u = 1 if h(1) <= 0, else at a downward zero of H, found in
+    O(M) for M levels. This is the oracle of the paper's appendix C.1.2, corrected (docs/theory.md). Its forecasts are
+    step functions.
+
+    Examples
+    --------
+    >>> import orcast as oc
+    >>> from orcast.paper import TwoCells
+    >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration([0.25, 0.75]), oracle=TwoCells())
+    >>> for y in (0.3, 0.9, 1.0):
+    ...     p = recal.predict()
+    ...     recal.update(y)
+    >>> p.support(), p.certificate.holds, p.certificate.half_space < 1e-12
+    ((0.0, 1.0), True, True)
+    """
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
+        """Engine with an empty ledger."""
+        if not isinstance(bound_payoff.space, Interval):
+            raise TypeError(f"expected an Interval for TwoCells, got {bound_payoff.space!r}")
+        for part in bound_payoff.parts:
+            if part.kind not in ("quantile", "interval"):
+                raise TypeError(
+                    f"expected QuantileCalibration and IntervalCalibration only for TwoCells, got {part.payoff!r}"
+                )
+        low, high = bound_payoff.space.low, bound_payoff.space.high
+        prior = GridPrior(bound_payoff, 3, np.array([low, low, high, high]))
+        return DenseEngine(bound_payoff, prior, EndsSolver(), sizes)
+
+
+class EndsSolver(ExactSolver):
+    """Forecasts mass at the two ends."""
+
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        """Propose one forecast."""
+        ends = two_ends(search.cell_payoffs, search.cumulative, 3)
+        run_rounds(search, np.array([0.0, 0.0, 1.0]) if ends is None else ends)
+
+
+# --- events: a root of one continuous function on [0, 1]
+
+
+@dataclass(frozen=True)
+class BinaryRoot(ExactOracle):
+    """Half-space oracle on `Binary`, for every payoff.
+
+    Notes
+    -----
+    With v_k(p) = <S_+, payoff(p, k)> and d = v_1 - v_0 it forecasts p = 0 if d(0) <= 0, p = 1 if d(1) >= 0, else a zero
+    of d. By (semi-)consistency
+
+        v_1 <= (1 - p) d(p),        v_0 <= -p d(p),
+
+    so both are at most 0 there. The search goes from the expert's p (1/2 without one) in the direction of d, by steps
+    of 1/32, to the first change of sign, then bisects. It is the scalar case of the paper's appendix C.2
+    (docs/theory.md).
+
+    Examples
+    --------
+    >>> import orcast as oc
+    >>> from orcast.paper import BinaryRoot
+    >>> recal = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(), oracle=BinaryRoot())
+    >>> for y in (1, 0, 1, 1):
+    ...     p = recal.predict(0.7)
+    ...     recal.update(y)
+    >>> p.certificate.holds, p.certificate.half_space < 1e-12, p.certificate.approximation
+    (True, True, 0.0)
+    """
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
+        """Engine with an empty ledger."""
+        if not isinstance(bound_payoff.space, Binary):
+            raise TypeError(f"expected Binary() for BinaryRoot, got {bound_payoff.space!r}")
+        return DenseEngine(bound_payoff, expert_alone(bound_payoff), RootSolver(), sizes)
+
+
+class RootSolver(ExactSolver):
+    """Forecast the zero of d next to the expert's probability."""
+
+    def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
+        """Propose the better end of the bracket: d may jump, where the unit of a regret vanishes."""
+        ends = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]))
+        found = [np.array([1.0 - q, q]) for q in ends]
+        run_rounds(search, min(found, key=lambda masses: worst_value(search, log_masses(masses))))
+
+
+def gap_of(search: CandidateSearch) -> Gap:
+    """Difference d = v_1 - v_0 as a function of the probability."""
+    parts = [(each, s) for each, s in zip(search.cell_payoffs, search.cumulative, strict=True) if s.any()]
+
+    def gap(q: float) -> float:
+        p, value = np.array([1.0 - q, q]), 0.0
+        for cell_payoff, s in parts:
+            # the units of regrets move with p
+            regret = isinstance(cell_payoff, RegretCellPayoff)
+            field = s @ cell_payoff.table(p) if regret else cell_payoff.field(s, p)
+            value += float(field[1] - field[0])
+        return value
+
+    return gap
+
+
+def nearest_root(gap: Gap, start: float) -> tuple[float, float]:
+    """Bracket of the first zero or jump of d from `start` in its direction, or the end of [0, 1] there, twice."""
+    a, sign = start, float(np.sign(gap(start)))
+    while sign != 0.0 and a != max(sign, 0.0):
+        b = min(max(a + sign * ROOT_STEP, 0.0), 1.0)
+        value = sign * gap(b)
+        if value == 0.0:
+            return b, b
+        if value < 0.0:
+            while abs(b - a) > ROOT_TOLERANCE:
+                middle = 0.5 * (a + b)
+                a, b = (middle, b) if sign * gap(middle) > 0.0 else (a, middle)
+            return a, b
+        a = b
+    return a, a
+
+
+# --- decisions, moments and simplices: all mass on the cheapest cells, whose prices are -v_k(p)
+
+
 @dataclass(frozen=True)
 class LogitPath(ExactOracle):
     """Half-space oracle of the payoffs whose prices depend on the forecast, and of their sums (paper, appendix C.2).
 
     Notes
     -----
-    For `DecisionCalibration`, `SwapRegret`, `MomentBasedCalibration` and `SimplexCalibration`. It follows the path
+    For `DecisionCalibration`, `SwapRegret`, `MomentBasedCalibration` and `SimplexCalibration`. By consistency p solves
+    v_k(p) <= 0 for every cell k if and only if it has mass only where v_k(p) is largest. It follows the path
 
         p_k ~ prior_k exp(v_k(p) / T),    v_k(p) = <S, payoff(p, k)>,    T from infinity to 0
 
