@@ -601,7 +601,7 @@ class Monitor(Evidence):
         from orcast import persistence
 
         plain, rows = self._plain()
-        persistence.write(path, {"class": "Monitor", **plain}, {"rows": rows})
+        persistence.write(path, persistence.encode({"class": "Monitor", **plain}, {"rows": rows}))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

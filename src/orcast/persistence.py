@@ -67,11 +67,6 @@ def encode(header: Header, arrays: Arrays) -> bytes:
     return MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
 
 
-def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
-    """Write a state file; a reader sees the old file or the new one, never a partial one."""
-    _write_bytes(path, encode(header, arrays))
-
-
 def write_over(path: str | os.PathLike[str], data: bytes, known: bytes | None) -> None:
     """Write a state file in place of one that begins with `known`; refuse if another process saved it since."""
     target = _target(path)
@@ -83,7 +78,7 @@ def write_over(path: str | os.PathLike[str], data: bytes, known: bytes | None) -
                         "expected the state file as this recalibrator loaded or saved it, got one that another "
                         f"process saved since: {path} (load it again, or overwrite=True)"
                     )
-        _write_bytes(path, data)
+        write(path, data)
 
 
 def _target(path: str | os.PathLike[str]) -> Path:
@@ -96,7 +91,8 @@ def _target(path: str | os.PathLike[str]) -> Path:
     return target
 
 
-def _write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+def write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a state file; a reader sees the old file or the new one, never a partial one."""
     with naming(path), replacing(_target(path)) as beside, open(beside, "wb") as file:
         file.write(data)
         file.flush()

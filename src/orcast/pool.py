@@ -104,21 +104,18 @@ class Pool:
 
     # --- files
     @locked
-    def plain(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays of the state."""
-        return {"class": OWNER}, {"levels": self._levels, "rows": self.rows.copy(), "outcomes": np.array(self.told())}
-
     def encode(self) -> bytes:
         """State as bytes."""
         from orcast import persistence
 
-        return persistence.encode(*self.plain())
+        arrays = {"levels": self._levels, "rows": self.rows, "outcomes": np.array(self.told())}
+        return persistence.encode({"class": OWNER}, arrays)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, without pickle; load recalibrators with `pool=`."""
         from orcast import persistence
 
-        persistence.write(path, *self.plain())
+        persistence.write(path, self.encode())
 
     @classmethod
     def load(cls, source: str | os.PathLike[str] | bytes) -> Pool:

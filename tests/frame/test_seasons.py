@@ -180,6 +180,6 @@ def test_a_file_whose_seasons_lie_beyond_their_arrays_is_refused(column: str, va
     name = "memory/committee_series"
     arrays[name] = arrays[name].copy()
     arrays[name].reshape(-1)[SERIES.index(column)] = value
-    persistence.write(path, header, arrays)
+    persistence.write(path, persistence.encode(header, arrays))
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Recalibrator.load(path)

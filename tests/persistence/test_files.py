@@ -177,7 +177,7 @@ def test_a_state_of_another_class(tmp_path: Path) -> None:
 def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type: ignore[type-arg]
     header, arrays = persistence.decode(path.read_bytes())
     change(header, arrays)
-    persistence.write(path, header, arrays)
+    persistence.write(path, persistence.encode(header, arrays))
 
 
 @pytest.mark.parametrize(
@@ -377,4 +377,4 @@ def test_a_device_or_a_folder_is_no_state_file(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="expected an orcast state file, got something else"):
             persistence.read(place)
         with pytest.raises(ValueError, match="expected the path of a state file, got something else"):
-            persistence.write(place, {}, {})
+            persistence.write(place, b"")

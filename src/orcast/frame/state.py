@@ -117,7 +117,7 @@ class FrameState:
         path : path
             File to write.
         """
-        persistence.write(path, *self._plain())
+        persistence.write(path, self.to_bytes())
 
     def to_bytes(self) -> bytes:
         """Encode the state as `save` does, with a checksum.
