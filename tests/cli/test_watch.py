@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import orcast as oc
@@ -141,6 +142,39 @@ def test_a_store_is_watched_by_its_monitors(tmp_path: Path, capsys: Capture) -> 
     assert said.out.startswith("alarm    broken  [2J (base forecast): 90% interval covers")
     assert "4 streams of forecasts" in said.err
     assert said.err.count("series 'box' is not watched: expected") == 1
+
+
+def test_the_state_of_a_frame_in_a_store_is_watched_and_has_no_log(tmp_path: Path, capsys: Capture) -> None:
+    url = f"sqlite:///{tmp_path / 'p.db'}"
+    y = np.random.default_rng(0).normal(size=(2, 80)) + np.array([[0.0], [2.0]])
+    ids, times = np.repeat(["calm", "broken"], 80), np.tile(np.arange(80), 2)
+    frame = pd.DataFrame({"unique_id": ids, "ds": times, "y": y.ravel(), "mean": 0.0, "sd": 1.0})
+    oc.recalibrate(frame, state=url)
+    oc.recalibrate(frame.assign(y=1.0, p=0.1)[["unique_id", "ds", "y", "p"]], state=f"{url}2")
+    assert cli.main(["watch", url, "--once"]) == 1
+    told = capsys.readouterr()
+    assert "alarm    broken (base forecast): 90% interval covers" in told.out
+    assert "4 streams of forecasts, " in told.err
+    assert "calm" not in told.out
+    assert cli.main(["watch", f"{url}2", "--once"]) == 1
+    assert "percentage points more often than forecast since round" in capsys.readouterr().out
+    assert cli.main(["log", url]) == 0
+    assert "no rounds: the store has the state of a frame" in capsys.readouterr().err
+
+
+def test_missing_tables_are_named_and_their_alarms_stay(tmp_path: Path, capsys: Capture) -> None:
+    assert cli.main(["watch", str(tmp_path), "--once"]) == 2
+    assert "expected tables" in capsys.readouterr().err
+    path = tmp_path / "c.csv"
+    path.write_text(HEAD + rows("c", 60, shift=3.0))
+    watch = Watch(cli.parser().parse_args(["watch", str(tmp_path)]))
+    watch.look()
+    path.unlink()
+    watch.look()
+    watch.look()
+    told = capsys.readouterr()
+    assert "ended" not in told.out
+    assert (watch.standing, told.err.count("c.csv is missing; its alarms stay")) == (1, 1)
 
 
 def test_a_server_that_is_restarted_is_watched_on(capsys: Capture) -> None:

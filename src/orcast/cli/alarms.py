@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +12,10 @@ from orcast.cli import tables
 from orcast.cli.columns import bounds_and_times, names_of, text_columns
 from orcast.cli.common import printable, say, stored
 from orcast.evaluate.frames import read_rows
-from orcast.evaluate.monitoring import too_late, watched_sides
+from orcast.evaluate.monitoring import kind_of, too_late, watched_sides
 from orcast.frame.reader import find_in
-from orcast.monitors import EVER, SIDES, Alarm, false_discovery_alarms
+from orcast.frame.state import FrameState
+from orcast.monitors import EVER, SIDES, Alarm, Evidence, false_discovery_alarms, watcher_for
 from orcast.persistence import UNREADABLE
 from orcast.store import Store
 from orcast.validation import quietly, short
@@ -95,20 +96,28 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = url
         self.store: Store | None = None
+        self.source = url.rpartition("/")[2]
         self.versions: dict[Any, int] = {}
         self.streams: dict[Any, Streams] = {}
+        self.frame: tuple[int, Streams] = (0, {})  # version and streams of the state of a frame
 
     def look(self) -> Streams | None:
-        """Read the monitors of the series that have changed; None if none has."""
+        """Read the monitors of the series, and of the frame, that have changed; None if none has."""
         self.store = store = stored(self.url) if self.store is None else self.store
+        frame = store.transact(lambda: store.tables.about("frame"))
+        renewed = frame is not None and frame[0] != self.frame[0]
+        if frame is not None and renewed:
+            self.frame = frame[0], dict(_frame_streams(FrameState.from_bytes(frame[1]), self.source))
         before, self.versions = self.versions, store.versions()
         changed = [name for name, version in self.versions.items() if before.get(name) != version]
         for name in changed:
             self.streams[name] = self._series(store, name, new=name not in before)
-        return {key: each for own in self.streams.values() for key, each in own.items()} if changed else None
+        if not changed and not renewed:
+            return None
+        return self.frame[1] | {key: each for own in self.streams.values() for key, each in own.items()}
 
     def _series(self, store: Store, name: Any, *, new: bool) -> Streams:
-        found, source = {}, self.url.rpartition("/")[2]
+        found = {}
         try:
             series = store.series(name)
             monitor = series.monitor
@@ -118,9 +127,24 @@ class Database:
             return {}
         for expert, own in [*monitor.inputs.items(), ("", monitor.output)]:
             model = expert if len(monitor.inputs) > 1 else ""
-            key = Key(source, "" if name is None else str(name), model, own.side or "")
+            key = Key(self.source, "" if name is None else str(name), model, own.side or "")
             found[key] = stream_of(key, own.evidence, own.alarms, series.when)
         return found
+
+
+def _frame_streams(state: FrameState, source: str) -> Iterator[tuple[Key, Stream]]:
+    """Streams of a frame, one for each series, horizon and side; their rounds count as outcomes came."""
+    models = state.content.models
+    for name, model in models.items():
+        kind, several = kind_of(model.shape.split()[1]), len({horizon for _, horizon in model.streams}) > 1
+        for (series, horizon), stream in model.streams.items():
+            parts = list(series) if isinstance(series, tuple) else [] if series is None else [series]
+            text = " / ".join(map(str, [*parts, f"horizon {horizon}"] if several else parts))
+            for side, row in zip(("output", "input"), stream.monitors, strict=False):
+                watcher = watcher_for(kind)
+                watcher.take(row)
+                own, key = Evidence(kind, [watcher]), Key(source, text, name if len(models) > 1 else "", side)
+                yield key, stream_of(key, own.evidence, own.alarms, "round {:,}".format)
 
 
 class Watch:
@@ -148,6 +172,8 @@ class Watch:
                     found = source.look()
             except (OSError, *UNREADABLE) as reason:
                 text = " ".join(str(reason).split()) or type(reason).__name__
+                if isinstance(reason, FileNotFoundError) and path in self.looks:
+                    text = f"{path} is missing; its alarms stay until the end of the watch"
                 if self.errors.get(path) != text:
                     say(text if path in text else f"{text} ({path})")
                 self.errors[path] = text
@@ -168,9 +194,14 @@ class Watch:
         """Find the tables that are there."""
         if self.folder:
             there = sorted(path for path in Path(self.options.source).glob("[!.]*") if path.is_file())
-            paths = [str(path) for path in there if tables.is_table(path.name)]
-            self.sources = {path: self.sources.get(path) or Table(self.options, path) for path in paths}
-            self.looks = {path: look for path, look in self.looks.items() if path in self.sources}
+            for path in (str(path) for path in there if tables.is_table(path.name)):
+                self.sources.setdefault(path, Table(self.options, path))
+            folder = self.options.source
+            if self.sources:
+                self.errors.pop(folder, None)
+            elif folder not in self.errors:
+                self.errors[folder] = f"expected tables (.csv, .tsv or .parquet) in the folder, got none: {folder}"
+                say(self.errors[folder])
 
     @property
     def streams(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from orcast.cli.common import Parts, need, numbers, part, stored
+from orcast.cli.common import Parts, need, numbers, part, say, stored
 
 DESCRIPTION = """\
 Print the forecasts of a store, one row each, with their base forecasts and the outcomes that were
@@ -44,5 +44,10 @@ def run(options: argparse.Namespace) -> int:
         names = [known.get(name, name) for name in options.series or ()]
         given = {name: getattr(options, name) for name in ("as_of", "start", "end")}
         levels = numbers(options.levels, "levels") or LEVELS
-        tables.write(store.rounds(*names, **given, levels=levels, backend="polars"), options.output)
+        found = store.rounds(*names, **given, levels=levels, backend="polars")
+        tables.write(found, options.output)
+        if not found.height and store.transact(lambda: store.tables.about("frame")) is not None:
+            say("no rounds: the store has the state of a frame, which keeps none; keep the frames that it returned")
+        elif not found.height:
+            say("no rounds of these series and times")
     return 0
