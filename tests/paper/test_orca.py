@@ -14,8 +14,7 @@ from orcast import ledger
 from orcast.adapters import expert_row
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine, DenseRecord
-from orcast.paper.orca import LEAST
-from orcast.paper.slopes import slopes
+from orcast.paper.orca import LEAST, slopes
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff

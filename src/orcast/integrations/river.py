@@ -146,7 +146,7 @@ class RowModel:
     @property
     def pending(self) -> int:
         """Number of pending forecasts."""
-        return len(self.recalibrator.rounds)
+        return len(self.recalibrator.rounds.pending)
 
     def learn_one(self, x: Any, y: Any, *, id: Hashable = None, **kwargs: Any) -> None:
         """Settle the last forecast for ``x``, or issue one if there is none, and update the model.
@@ -163,7 +163,7 @@ class RowModel:
             Options of the model.
         """
         outcome, key = self._outcome(y), row_key(x, id)
-        if key not in self.recalibrator.rounds:
+        if key not in self.recalibrator.rounds.pending:
             self._issue(key, self._read(x), x)
         self.model.learn_one(x, y, **kwargs)
         self._settle(key, outcome)
@@ -179,9 +179,9 @@ class RowModel:
             reserved=reserved,
             number=self._known + 1 + int(outstanding),
         )
-        if key in rounds:
+        if key in rounds.pending:
             self._issued -= self._drop(key)[1] == self._issued
-        elif len(rounds) == rounds.max_pending:
+        elif len(rounds.pending) == rounds.max_pending:
             self._drop(next(iter(rounds.pending)))
         self._issued += 1
         self._about[key] = self._known, self._issued, forecast.mean if isinstance(forecast, Normal) else None
@@ -205,7 +205,7 @@ class RowModel:
     def _outstanding(self, key: Hashable) -> tuple[float, float]:
         """Number of outcomes still to come beside that of a key, and the slack that their rounds reserve."""
         rounds = self.recalibrator.rounds
-        usual, others = rounds.usual_lag, len(rounds) - (key in rounds)
+        usual, others = rounds.usual_lag, len(rounds.pending) - (key in rounds.pending)
         late = others if usual is None else min(others, round(usual))
         newest = (entry for id, entry in reversed(rounds.pending.items()) if id != key)
         return float(late), sum(entry.overdraft for entry in islice(newest, late))

@@ -27,7 +27,7 @@ class ValueCheck:
     `share` is the measured #{ t : v_t(y_t) > r E_{p_t} v_t(y) } / T for monotone values v_t >= 0; `bound` = 1/r bounds
     it if the forecasts are quantile calibrated. On any sequence and for any forecasts the share is at most
 
-        allowed  =  1/r + calibration_error  =  #{ t : y_t > q_{1 - 1/r}(p_t) } / T
+        allowed  =  #{ t : y_t > q_{1 - 1/r}(p_t) } / T  =  1/r + calibration error of that quantile
 
     with y_t < q_{1/r}(p_t) in rounds in which v_t falls (docs/theory.md has the proof).
 
@@ -37,8 +37,8 @@ class ValueCheck:
     >>> check = oc.paper.ValueCheck(r=1.5)
     >>> for y in (0.2, 0.7, 0.8, 0.9):
     ...     check.update(oc.Forecast([0], [1], [1]), y, lambda y: y)
-    >>> check.share, round(check.bound, 3), check.allowed, check.holds
-    (0.5, 0.667, 0.75, True)
+    >>> check.share, round(check.bound, 3), check.allowed
+    (0.5, 0.667, 0.75)
     """
 
     def __init__(self, r: float) -> None:
@@ -95,13 +95,3 @@ class ValueCheck:
     def allowed(self) -> float:
         """Bound on the share on any sequence: 1/r plus the calibration error; nan before the first round."""
         return self._beyond / self.rounds if self.rounds else math.nan
-
-    @property
-    def calibration_error(self) -> float:
-        """Share of outcomes beyond the relevant quantile, minus 1/r; nan before the first round."""
-        return self.allowed - self.bound
-
-    @property
-    def holds(self) -> bool:
-        """True if the share is at most 1/r so far, and before the first round."""
-        return not self.share > self.bound
