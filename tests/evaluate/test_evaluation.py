@@ -213,7 +213,9 @@ def test_faults_of_quantiles() -> None:
         assert sum(other in headline(evaluation) for other in cases) == 1
         assert action(evaluation) == ("use" if rows is q else "do not use")
         said(evaluation)
-    assert faults(Evaluation.of((q - 0.5)[:, 3:], y, levels=LEVELS[3:])) == ["the quantiles are off"]
+    assert faults(Evaluation.of((q - 0.5)[:, 3:], y, levels=LEVELS[3:])) == [
+        "the quantiles are off at the levels 75%, 95%"
+    ]
     found = reliability(Evaluation.of(q, y, levels=LEVELS))
     np.testing.assert_allclose(found.observed, (y[:, None] <= q).mean(axis=0))
     np.testing.assert_allclose(found.low, binom.ppf(0.025, 800, LEVELS) / 800)

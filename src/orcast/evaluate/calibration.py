@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import bdtrik, betainc, gammaincinv
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrik, betainc
 
 from orcast.evaluate.dependence import design_effect, frequencies
 from orcast.evaluate.evaluation import Evaluation, Vector, computed_once, outcomes_of
@@ -156,22 +156,27 @@ class Frequencies:
     high: Vector
 
     @property
+    def off(self) -> NDArray[np.bool_]:
+        """Mask of the frequencies outside the chance band."""
+        return (self.observed < self.low - 1e-9) | (self.observed > self.high + 1e-9)
+
+    @property
     def outside(self) -> int:
         """Number of frequencies outside the chance band."""
-        return int(np.count_nonzero((self.observed < self.low - 1e-9) | (self.observed > self.high + 1e-9)))
+        return int(np.count_nonzero(self.off))
 
 
-def reliability(evaluation: Evaluation, side: str = "before") -> Frequencies:
+def reliability(evaluation: Evaluation, side: str = "before", sure: float = SURE) -> Frequencies:
     """Share of outcomes below each quantile, or frequency of the event by its probability."""
-    effect = design_effect(evaluation, side)
+    effect = design_effect(evaluation, side, sure=sure)
     if evaluation.kind == "quantiles":
-        low, high = band(evaluation.rows / effect, evaluation.levels)
+        low, high = band(evaluation.rows / effect, evaluation.levels, sure)
         return Frequencies(evaluation.levels, frequencies(evaluation, side), low, high)
     sums = bins_of(evaluation, side)
     gap, count, total = (part.sum(axis=0) for part in (sums.gap, sums.forecasts, sums.probability))
     there = count > 0
     nominal, count = total[there] / count[there], count[there]
-    low, high = band(count / effect.max(), nominal)
+    low, high = band(count / effect.max(), nominal, sure)
     return Frequencies(nominal, np.clip(nominal + gap[there] / count, 0.0, 1.0), low, high)
 
 
@@ -194,10 +199,9 @@ def error(evaluation: Evaluation, side: str = "before") -> float:
 
 
 class ReliabilityBins(NamedTuple):
-    """Sums over labels x bins: outcome minus probability, p (1 - p), counts, probabilities."""
+    """Sums over labels x bins: outcome minus probability, counts, probabilities."""
 
     gap: Vector
-    variance: Vector
     forecasts: Vector
     probability: Vector
 
@@ -207,28 +211,6 @@ def bins_of(evaluation: Evaluation, side: str) -> ReliabilityBins:
     """Sums of probabilities in equal-width bins."""
     p, labels = evaluation.side(side), len(evaluation.labels)
     places = (np.arange(labels) * BINS + np.minimum((p * BINS).astype(np.intp), BINS - 1)).ravel()
-    parts = (outcomes_of(evaluation) - p, p * (1.0 - p), np.ones_like(p), p)
+    parts = (outcomes_of(evaluation) - p, np.ones_like(p), p)
     sums = [np.bincount(places, part.ravel(), minlength=labels * BINS).reshape(labels, BINS) for part in parts]
     return ReliabilityBins(*np.array(sums, dtype=np.float64))
-
-
-def limit_of(evaluation: Evaluation, side: str, sure: float = SURE) -> float:
-    """Limit of the calibration error of a calibrated forecaster, dependence in time included.
-
-    For T independent outcomes T * QCE tends to a weighted sum of chi-squares with mean m = sum_a a (1 - a) and
-    variance v = 2 sum_{a, b} (min(a, b) - a b)^2, and T * ECE to a sum of half-normal variables.  The limit is the
-    quantile of the gamma distribution with that mean and variance.
-    """
-    effect = design_effect(evaluation, side, sure=sure)
-    if evaluation.kind == "quantiles":
-        a = evaluation.levels
-        spread = np.minimum.outer(a, a) - np.outer(a, a)
-        scale = evaluation.rows / effect.max()
-        mean, variance = float(np.trace(spread)), 2.0 * float((spread**2).sum())
-    else:
-        variances = bins_of(evaluation, side).variance * effect[:, None]
-        scale = max(evaluation.rows, 1) * len(evaluation.labels)
-        mean, variance = np.sqrt(2.0 * variances / np.pi).sum(), (1.0 - 2.0 / np.pi) * variances.sum()
-    if not variance > 0.0:
-        return 0.0
-    return float(gammaincinv(mean**2 / variance, sure) * variance / mean / max(scale, 1e-300))

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import bdtr
 
 from orcast.evaluate.calibration import (
+    BINS,
     band,
     coverage,
     error,
@@ -15,10 +16,10 @@ from orcast.evaluate.calibration import (
     inside,
     interval_band,
     level_name,
-    limit_of,
     main_share,
     main_shares,
     place_of,
+    reliability,
     tie_excess,
     width,
 )
@@ -220,8 +221,7 @@ def _calibration(evaluation: Evaluation) -> str:
     """Significant faults of both sides, and the calibration error."""
     name = "QCE" if evaluation.kind == "quantiles" else "ECE"
     errors = [f"{error(evaluation, side):.2g}" for side in evaluation.sides]
-    limit = f"{limit_of(evaluation, evaluation.sides[-1]):.2g}"
-    found = f"Calibration error ({name}) {errors[0]}{_after(errors)}; up to {limit} by chance."
+    found = f"Calibration error ({name}) {errors[0]}{_after(errors)}."
     if evaluation.after is None:
         return found
     wrong = {side: _and(faults(evaluation, side)) or "no significant fault" for side in evaluation.sides}
@@ -242,11 +242,11 @@ def faults(evaluation: Evaluation, side: str = "before") -> list[str]:
     if several and (named := [each.name for each in alarms(evaluation, side) if each.alarm]):
         are = "series is" if len(named) == 1 else "series are"
         return [f"{len(named):,} of {len(evaluation.names):,} {are} miscalibrated ({_few(named)})"]
-    negligible = NEGLIGIBLE**2 * evaluation.levels.size if quantiles else NEGLIGIBLE
-    judged = evaluation.sides[-1] if quantiles else side
-    if error(evaluation, side) <= max(limit_of(evaluation, judged, CLEAR), negligible):
-        return []
-    return ["the quantiles are off" if quantiles else "the probabilities are off"]
+    tested = reliability(evaluation, side, 1.0 - (1.0 - CLEAR) / (evaluation.levels.size if quantiles else BINS))
+    off = tested.off & (np.abs(tested.observed - tested.nominal) > NEGLIGIBLE)
+    where = _few([f"{nominal:.0%}" for nominal in tested.nominal[off]])
+    what = "quantiles are off at the levels" if quantiles else "probabilities are off near"
+    return [f"the {what} {where}"] if where else []
 
 
 def _alarms(evaluation: Evaluation) -> str:
