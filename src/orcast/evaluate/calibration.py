@@ -79,17 +79,16 @@ def coverage(evaluation: Evaluation, share: float, side: str = "before") -> floa
 
 
 @computed_once
-def inside(evaluation: Evaluation, share: float, side: str = "before", ends: bool = True) -> Vector:
-    """Indicators of the central interval, 0 or 1; `ends=False` leaves out its ends."""
+def inside(evaluation: Evaluation, share: float, side: str = "before") -> Vector:
+    """Indicators of the central interval, 0 or 1."""
     lower, upper = (evaluation.side(side)[:, k] for k in ends_of(evaluation, share))
-    y = evaluation.y
-    return ((lower <= y) & (y <= upper) if ends else (lower < y) & (y < upper)).astype(np.float64)
+    return ((lower <= evaluation.y) & (evaluation.y <= upper)).astype(np.float64)
 
 
-def tie_excess(evaluation: Evaluation, share: float, side: str) -> float:
-    """Excess of the coverage over `share` that outcomes on an end explain."""
-    most, least = (inside(evaluation, share, side, ends).sum() / max(evaluation.rows, 1) for ends in (True, False))
-    return float(most - max(min(share, most), least))
+def untied_coverage(evaluation: Evaluation, share: float, side: str) -> float:
+    """Coverage in which outcomes on an end count so that the frequencies are nearest to the levels."""
+    lower, upper = (frequencies(evaluation, side)[k] for k in ends_of(evaluation, share))
+    return float(upper - lower)
 
 
 def width(evaluation: Evaluation, share: float, side: str = "before") -> float:
@@ -134,8 +133,10 @@ def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
 def interval_band(evaluation: Evaluation, share: float) -> tuple[float, float]:
     """Chance band of the coverage of a calibrated interval, by the effective sample size; ties raise its upper end."""
     low, high = band(independent_rows(evaluation, share), share)
-    ties = max(tie_excess(evaluation, share, side) for side in evaluation.sides)
-    return float(low), min(float(high) + ties, 1.0)
+    ties = max(
+        coverage(evaluation, share, side) - untied_coverage(evaluation, share, side) for side in evaluation.sides
+    )
+    return float(low), min(float(high) + max(ties, 0.0), 1.0)
 
 
 def independent_rows(evaluation: Evaluation, share: float, sure: float = SURE) -> float:
