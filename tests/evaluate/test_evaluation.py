@@ -32,7 +32,6 @@ from orcast.evaluate import (
 )
 from orcast.evaluate.calibration import interval_band, main_share, reliability, shares, width
 from orcast.evaluate.verdicts import faults
-from orcast.frame.reader import find_in
 from pages import action, headline, horizons
 
 Vector = NDArray[np.float64]
@@ -403,7 +402,7 @@ def nixtla(rows: int = 60, seed: int = 0) -> dict[str, Any]:
 def test_check_reads_both_sides(make: Any) -> None:
     data = nixtla()
     frame = make(data | {"cap": np.where(data["unique_id"] == "a", 10.0, 20.0)})
-    (evaluation,) = check(frame, find_in(frame), low=-10, high="cap")
+    (evaluation,) = check(frame, low=-10, high="cap")
     assert (evaluation.model, evaluation.kind, evaluation.names) == ("M", "quantiles", ("a", "b"))
     assert evaluation.levels.tolist() == [0.05, 0.5, 0.95]
     assert (evaluation.rows, evaluation.pending, evaluation.missing, evaluation.outside) == (56, 2, 1, 1)
@@ -426,25 +425,25 @@ def test_check_reads_both_sides(make: Any) -> None:
     assert evaluation.holds is not None
     assert evaluation.holds.tolist() == [1.0] * 56
     base_only = make({name: values for name, values in data.items() if "orcast" not in name})
-    (evaluation,) = check(base_only, find_in(base_only))
+    (evaluation,) = check(base_only)
     assert evaluation.after is None
     assert evaluation.promised is None
     assert (evaluation.rows, evaluation.outside) == (57, 0)
     told = make({**data, "M_orcast_status": np.where(data["y"] > 20, "outside", "ok")})
-    (evaluation,) = check(told, find_in(told))
+    (evaluation,) = check(told)
     assert (evaluation.rows, evaluation.outside) == (56, 1)
 
 
 def test_check_reads_normal_distributions() -> None:
     frame = pl.DataFrame({"y": [1.0, 2.0], "mean": [0.0, 1.0], "sd": [1.0, -2.0]})
-    (evaluation,) = check(frame, find_in(frame))
+    (evaluation,) = check(frame)
     np.testing.assert_allclose(evaluation.before, norm.ppf(metrics.LEVELS)[None])
     assert evaluation.missing == 1  # no spread is negative
     both = frame.with_columns(orcast_mean=pl.lit(0.5), orcast_sd=pl.lit(2.0))
-    (evaluation,) = check(both, find_in(both))
+    (evaluation,) = check(both)
     np.testing.assert_allclose(evaluation.after, norm.ppf(metrics.LEVELS, 0.5, 2.0)[None])
     levels = both.with_columns(pl.lit(0.25).alias("orcast_q0.1"), pl.lit(3.0).alias("orcast_q0.9"))
-    (evaluation,) = check(levels, find_in(levels))
+    (evaluation,) = check(levels)
     assert evaluation.levels.tolist() == [0.1, 0.9]
     assert evaluation.after is not None
     assert evaluation.after.tolist() == [[0.25, 3.0]]
@@ -456,14 +455,14 @@ def test_check_reads_members() -> None:
     members = rng.normal(size=(40, 4))
     members[5, 2] = np.nan
     frame = pl.DataFrame({"y": rng.normal(size=40), **{f"member_{k}": members[:, k] for k in range(4)}})
-    (evaluation,) = check(frame, find_in(frame))
+    (evaluation,) = check(frame)
     assert evaluation.levels.tolist() == [0.125, 0.375, 0.625, 0.875]
     assert evaluation.rows == 40
     np.testing.assert_allclose(evaluation.before[0], np.sort(members[0]))
     three = np.sort(members[5, [0, 1, 3]])
     np.testing.assert_allclose(evaluation.before[5], np.interp(evaluation.levels, [1 / 6, 1 / 2, 5 / 6], three))
     many = pl.DataFrame({"y": [0.0], **{f"member_{k}": [float(k)] for k in range(500)}})
-    (evaluation,) = check(many, find_in(many))
+    (evaluation,) = check(many)
     assert evaluation.levels.size == 99
     np.testing.assert_allclose(evaluation.before[0], evaluation.levels * 500 - 0.5)
 
@@ -481,7 +480,7 @@ def test_check_reads_points() -> None:
             "Naive": rng.normal(size=len(rows)),
         }
     ).sample(fraction=1.0, shuffle=True, seed=1)
-    (evaluation,) = check(frame, find_in(frame))
+    (evaluation,) = check(frame)
     assert evaluation.overlap
     plain = frame.to_dicts()
     expected = {}
@@ -503,7 +502,7 @@ def test_check_reads_points() -> None:
         np.testing.assert_allclose(q, expected[evaluation.names[series], when, y])
     simple = frame.filter(pl.col("ds") == pl.col("cutoff") + 1).drop("cutoff")
     gaps = simple.with_columns(pl.when(pl.col("ds") == 5).then(None).otherwise(pl.col("Naive")).alias("Naive"))
-    (evaluation,) = check(gaps, find_in(gaps))
+    (evaluation,) = check(gaps)
     # the first of each series has no past
     assert (evaluation.missing, evaluation.rows, evaluation.overlap) == (2, simple.height - 4, 0)
 
@@ -511,7 +510,7 @@ def test_check_reads_points() -> None:
 def test_check_reads_probabilities() -> None:
     data = {"y": [True, False, None, True], "p": [0.7, 0.2, 0.5, 1.4], "orcast_p": [0.8, 0.1, 0.5, 0.4]}
     for frame in (pl.DataFrame(data), pd.DataFrame(data)):
-        (evaluation,) = check(frame, find_in(frame))
+        (evaluation,) = check(frame)
         assert (evaluation.kind, evaluation.labels, evaluation.y.tolist()) == ("binary", ("1",), [1.0, 0.0])
         assert evaluation.before.tolist() == [[0.7], [0.2]]
         assert evaluation.after is not None
@@ -519,7 +518,7 @@ def test_check_reads_probabilities() -> None:
         assert (evaluation.pending, evaluation.missing) == (1, 1)
     match = {"y": ["b", None, "a"], "p_a": [0.3, 0.5, 0.9], "p_b": [0.7, 0.5, 0.1]}
     for frame in (pl.DataFrame(match), pd.DataFrame(match)):
-        (evaluation,) = check(frame, find_in(frame))
+        (evaluation,) = check(frame)
         assert (evaluation.kind, evaluation.labels, evaluation.y.tolist()) == ("labels", ("a", "b"), [1.0, 0.0])
         assert evaluation.after is None
         assert evaluation.pending == 1

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orcast.cli import tables
-from orcast.cli.columns import bounds_and_times, names_of, text_columns
+from orcast.cli.columns import bounds_and_times, names_of
 from orcast.cli.common import printable, say, stored
 from orcast.evaluate.frames import read_rows
 from orcast.evaluate.monitoring import kind_of, too_late, watched_sides
-from orcast.frame.reader import find_in
 from orcast.frame.state import FrameState
 from orcast.monitors import EVER, SIDES, Alarm, Evidence, false_discovery_alarms, watcher_for
 from orcast.persistence import UNREADABLE
@@ -62,7 +61,7 @@ class Table:
         if settled and not self.shrunk:
             return None
         self.mark = mark
-        table, frame = tables.open_frame(options, text_columns(options), growing=True)
+        table, frame = tables.open_frame(options, growing=True)
         # a table that lost rows may be half written: it counts if the next look finds the same
         self.shrunk = table.frame.height < self.rows and not settled
         if self.shrunk:
@@ -70,9 +69,8 @@ class Table:
         self.rows = table.frame.height
         found, name = {}, Path(options.file).name
         with table.located():
-            layout = find_in(frame, **names_of(options))
-            rows = read_rows(frame, layout, **bounds_and_times(options))
-            for form in layout.forms:
+            rows = read_rows(frame, **names_of(options), **bounds_and_times(options))
+            for form in rows.layout.forms:
                 sides = watched_sides(rows, form, options.alpha, options.run_length)
                 late = "" if options.quiet else next(filter(None, map(too_late, sides.values())), "")
                 if late and not self.late:

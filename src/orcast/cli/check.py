@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from orcast.cli.columns import add_columns, bounds_and_times, describe, names_of, text_columns
+from orcast.cli.columns import add_columns, bounds_and_times, describe, names_of
 from orcast.cli.common import FILE, Parts, part
 
 if TYPE_CHECKING:
@@ -42,16 +42,16 @@ def run(options: argparse.Namespace) -> int:
     from orcast.cli import tables
 
     tables.check_places({"FILE": options.file, "--target": options.target}, {"--report": options.report})
-    table, frame = tables.open_frame(options, text_columns(options))
-    from orcast.evaluate import check, summary
+    table, frame = tables.open_frame(options)
+    from orcast.evaluate import summary
+    from orcast.evaluate.frames import read_rows
     from orcast.evaluate.verdicts import faults
-    from orcast.frame.reader import find_in
 
     with table.located():
-        layout = find_in(frame, **names_of(options))
-        found = check(frame, layout, **bounds_and_times(options))
+        rows = read_rows(frame, **names_of(options), **bounds_and_times(options))
+        found = rows.evaluations()
     if not options.quiet:
-        print("\n".join(describe(table, layout, len(found[0].names))), file=sys.stderr)
+        print("\n".join(describe(table, rows.layout, len(rows.names))), file=sys.stderr)
     if options.json:
         numbers = {"file": table.name, "models": [summary(each) for each in found]}
         print(json.dumps(numbers, indent=2, ensure_ascii=False))

@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from orcast.cli.check import verdicts
-from orcast.cli.columns import add_columns, bounds_and_times, describe, names_of, text_columns
+from orcast.cli.columns import add_columns, bounds_and_times, describe, names_of
 from orcast.cli.common import FILE, Parts, numbers, part, say
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
             tables.separator_of(path)
     with open_state(options.state) as state, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
-        table, frame = tables.open_frame(options, text_columns(options))
+        table, frame = tables.open_frame(options)
         lines, attention = _write(table, frame, options, state, out)
     if not options.quiet:
         written = [path for path in made.values() if path and path != tables.PIPE]
@@ -89,7 +89,7 @@ def _write(
     import numpy as np
 
     from orcast.cli import tables
-    from orcast.evaluate import check
+    from orcast.evaluate.frames import read_rows
     from orcast.frame.options import FrameOptions
     from orcast.frame.run import run_frame
     from orcast.frame.statuses import NEEDS_ATTENTION
@@ -103,11 +103,11 @@ def _write(
     lines: list[str] = []
     with table.located():
         run = run_frame(frame, names_of(options), asked, state, options.workers)
-        layout, result = run.layout, run.result(False)
+        result = run.result(False)
         if options.report or not options.quiet:
             told = {name: getattr(run.options, name) for name in ("low", "high", "lag", "issued_every")}
-            found = check(result, layout, **told)
-            lines = [*describe(table, layout, len(found[0].names)), *verdicts(found)]
+            found = read_rows(result, run.layout, **told).evaluations()
+            lines = [*describe(table, run.layout, len(found[0].names)), *verdicts(found)]
     tables.write(result, out, table.separator)
     if options.report:
         from orcast.evaluate.report import write

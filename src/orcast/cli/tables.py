@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from orcast.cli.columns import text_columns
 from orcast.cli.common import need
 from orcast.persistence import replacing
 from orcast.validation import command_words
@@ -119,10 +120,9 @@ def _csv(content: bytes, separator: str, name: str, names: Collection[str]) -> T
     return TableFile(frame, name, separator, 2 if lines == frame.height + 1 else None)
 
 
-def open_frame(
-    options: argparse.Namespace, names: Collection[str], *, growing: bool = False
-) -> tuple[TableFile, Frame]:
+def open_frame(options: argparse.Namespace, *, growing: bool = False) -> tuple[TableFile, Frame]:
     """Read the table of a command and its outcomes, as a frame."""
+    names = text_columns(options)
     table = read(options.file, names=names, growing=growing)
     target = None if options.target is None else read(options.target, names=names, growing=growing).frame
     from orcast.frame.reader import Frame

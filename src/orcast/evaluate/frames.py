@@ -25,7 +25,6 @@ MANY = 200_000
 
 def check(
     frame: Any,
-    layout: ColumnLayout | None = None,
     *,
     target: Any = None,
     low: Any = None,
@@ -43,8 +42,6 @@ def check(
     ----------
     frame : data frame
         Forecasts and outcomes, as for `orcast.recalibrate` or as it returns them.
-    layout : ColumnLayout, optional
-        Columns, if they are detected already.
     target : data frame, optional
         Outcomes, if they are not beside the forecasts.
     low, high, lag, issued_every, **names
@@ -63,22 +60,26 @@ def check(
         from orcast.frame.reader import Frame
 
         frame = Frame(frame, target, y=names.get("y"), time=names.get("time"))
-    rows = read_rows(frame, layout, low=low, high=high, lag=lag, issued_every=issued_every, **names)
-    return [rows.evaluation(form) for form in rows.layout.forms]
+    return read_rows(frame, low=low, high=high, lag=lag, issued_every=issued_every, **names).evaluations()
 
 
 def read_rows(
-    frame: Any, layout: ColumnLayout | None, *, low: Any, high: Any, lag: Any, issued_every: Any, **names: Any
+    frame: Any,
+    layout: ColumnLayout | None = None,
+    *,
+    low: Any = None,
+    high: Any = None,
+    lag: Any = None,
+    issued_every: Any = None,
+    **names: Any,
 ) -> FrameRows:
-    """Read the columns and times of a frame, with the arguments of `check`."""
+    """Read the columns, found already if there is a layout, and the times of a frame; arguments as of `check`."""
     from orcast.frame.bounds import read_bounds
     from orcast.frame.ordering import arrange
     from orcast.frame.reader import Frame, find_in
     from orcast.frame.times import checked_timing, read_row_times
 
     lag, issued_every = timing = checked_timing(lag, issued_every)
-    if layout is not None and names:
-        raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
     layout = find_in(frame, **names) if layout is None else layout
     table = frame if isinstance(frame, Frame) else Frame(frame)
     codes, keys = table.keys(layout.series)
@@ -117,6 +118,10 @@ class FrameRows:
     low: Vector
     high: Vector
     timed: bool  # issue times are known
+
+    def evaluations(self) -> list[Evaluation]:
+        """Evaluation of each model."""
+        return [self.evaluation(form) for form in self.layout.forms]
 
     def evaluation(self, form: Form) -> Evaluation:
         """Evaluation of one model."""

@@ -81,18 +81,7 @@ class Watched:
         return "; ".join(text if name == EVER else f"{name}: {text}" for name, text in texts.items())
 
 
-def monitor(
-    frame: Any,
-    layout: Any = None,
-    *,
-    alpha: float = ALPHA,
-    run_length: float = RUN_LENGTH,
-    low: Any = None,
-    high: Any = None,
-    lag: Any = None,
-    issued_every: Any = None,
-    **names: Any,
-) -> Any:
+def monitor(frame: Any, *, alpha: float = ALPHA, run_length: float = RUN_LENGTH, **options: Any) -> Any:
     """Find the series of a frame whose forecasts are, or were, not calibrated, or have changed.
 
     Parameters
@@ -103,8 +92,8 @@ def monitor(
         Expected share of false alarms among the series that are named, and probability of ever an alarm on one series.
     run_length : float
         Mean number of rounds to a false alarm of a change.
-    layout, low, high, lag, issued_every, **names
-        Columns, bounds, issue times and publication, as in `orcast.recalibrate`.
+    **options
+        Names of columns, bounds, issue times and publication, as in `orcast.recalibrate`.
 
     Returns
     -------
@@ -129,8 +118,7 @@ def monitor(
     """
     from orcast.evaluate.frames import read_rows
 
-    given = {"low": low, "high": high, "lag": lag, "issued_every": issued_every}
-    rows = read_rows(frame, layout, **given, **names)
+    rows = read_rows(frame, **options)
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for form in rows.layout.forms:
         for side, found in watched_sides(rows, form, alpha, run_length).items():
