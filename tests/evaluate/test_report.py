@@ -210,10 +210,10 @@ def test_pictures_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
 
 def test_fan_draws_the_series_with_the_worst_coverage() -> None:
     evaluation = panel()
-    picture = plots.fan(evaluation, last=20)
+    picture = plots.fan(evaluation)
     worst = facts.by_series(evaluation)["series"][0]
-    assert picture.title.startswith(f"{worst}: last 20 of")
-    rows = np.flatnonzero(evaluation.series == evaluation.names.index(worst))[-20:]
+    assert picture.title.startswith(f"{worst}: last 60 of 60 outcomes")
+    rows = np.flatnonzero(evaluation.series == evaluation.names.index(worst))
     assert evaluation.after is not None
     np.testing.assert_array_equal(picture.marks[0].y, evaluation.after[rows, -1])
     np.testing.assert_array_equal(picture.marks[0].base, evaluation.after[rows, 0])

@@ -16,6 +16,8 @@ __all__ = ["Picture", "evidence", "fan", "reliability"]
 
 SIDES = {"before": "base forecast", "after": "recalibrated"}
 ENDS = np.array([0.0, 1.0])
+# Forecasts of a fan.
+LAST = 120
 
 
 def _example() -> Evaluation:
@@ -73,13 +75,8 @@ def evidence(evaluation: Evaluation) -> Picture:
     return Picture(title, number_axis("row", *ends), around("log10 of the e-process", *shown), tuple(marks))
 
 
-def fan(evaluation: Evaluation, *, last: int = 120) -> Picture:
+def fan(evaluation: Evaluation) -> Picture:
     """Last forecasts and outcomes of the series with the worst coverage.
-
-    Parameters
-    ----------
-    last : int
-        Number of forecasts.
 
     Examples
     --------
@@ -95,7 +92,7 @@ def fan(evaluation: Evaluation, *, last: int = 120) -> Picture:
     if evaluation.time is not None and evaluation.overlap and total:
         own = evaluation.time[mine]
         mine = mine[np.append(own[1:] != own[:-1], True)]
-    mine = mine[-last:]
+    mine = mine[-LAST:]
     x = np.arange(0.5, mine.size)
     times = np.arange(total - mine.size, total) + 1 if evaluation.time is None else evaluation.time[mine]
     if times.dtype.kind == "M":
@@ -118,7 +115,7 @@ def _fan_marks(evaluation: Evaluation, mine: np.ndarray, x: np.ndarray) -> list[
     marks = [Mark("area", f"outer {side}", x, rows[:, upper], rows[:, lower], label=f"{name}, {SIDES[side]}")]
     if median is not None:
         marks.append(Mark("line", f"thin {side}", x, rows[:, median], label=f"median, {SIDES[side]}"))
-    for column in (lower, upper) if side == "after" else ():
-        values = evaluation.before[mine, column]
-        marks.append(Mark("line", "thin before", x, values, label=f"{name}, {SIDES['before']}"))
+    if side == "after":
+        for column, label in ((lower, f"{name}, {SIDES['before']}"), (upper, "")):
+            marks.append(Mark("line", "thin before", x, evaluation.before[mine, column], label=label))
     return marks

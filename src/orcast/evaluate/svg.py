@@ -184,15 +184,10 @@ class Picture:
 
     def html(self) -> str:
         """Key and chart for a page with the style sheet."""
-        found: dict[str, Mark] = {}
-        for mark in self.marks:
-            found.setdefault(mark.label, mark)
-        # data first, chance and target last
-        last = {"chance": 1, "target": 2}
         key = "".join(
             f'<span><svg class="swatch" viewBox="0 0 26 12" aria-hidden="true"><path class="{mark.shape} {mark.role}" '
             f'd="{SWATCHES[mark.shape]}"/></svg>{plain(mark.label)}</span>'
-            for mark in sorted(found.values(), key=lambda mark: last.get(mark.role, 0))
+            for mark in self.marks
             if mark.label
         )
         # width of the tick texts, in pixels
