@@ -85,10 +85,10 @@ def inside(evaluation: Evaluation, share: float, side: str = "before") -> Vector
     return ((lower <= evaluation.y) & (evaluation.y <= upper)).astype(np.float64)
 
 
-def untied_coverage(evaluation: Evaluation, share: float, side: str) -> float:
-    """Coverage in which outcomes on an end count so that the frequencies are nearest to the levels."""
+def tie_excess(evaluation: Evaluation, share: float, side: str) -> float:
+    """Excess of the coverage over the difference of the frequencies of its ends, for which ties count in part."""
     lower, upper = (frequencies(evaluation, side)[k] for k in ends_of(evaluation, share))
-    return float(upper - lower)
+    return coverage(evaluation, share, side) - float(upper - lower)
 
 
 def width(evaluation: Evaluation, share: float, side: str = "before") -> float:
@@ -133,10 +133,8 @@ def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
 def interval_band(evaluation: Evaluation, share: float) -> tuple[float, float]:
     """Chance band of the coverage of a calibrated interval, by the effective sample size; ties raise its upper end."""
     low, high = band(independent_rows(evaluation, share), share)
-    ties = max(
-        coverage(evaluation, share, side) - untied_coverage(evaluation, share, side) for side in evaluation.sides
-    )
-    return float(low), min(float(high) + max(ties, 0.0), 1.0)
+    ties = max(0.0, *(tie_excess(evaluation, share, side) for side in evaluation.sides))
+    return float(low), min(float(high) + ties, 1.0)
 
 
 def independent_rows(evaluation: Evaluation, share: float, sure: float = SURE) -> float:

@@ -20,7 +20,7 @@ from orcast.evaluate.calibration import (
     main_shares,
     place_of,
     reliability,
-    untied_coverage,
+    tie_excess,
     width,
 )
 from orcast.evaluate.dependence import TIMES, design_effect, frequencies, shared_times
@@ -293,7 +293,7 @@ def _quantile_faults(evaluation: Evaluation, side: str) -> list[str]:
     found = []
     # both sides are judged by one chance band, that of the last side
     for share in main_shares(evaluation.levels):
-        covered = untied_coverage(evaluation, share, side)
+        covered = coverage(evaluation, share, side) - tie_excess(evaluation, share, side)
         if _is_off(covered, share, independent_rows(evaluation, share, CLEAR)):
             found.append(f"the {level_name(share)} interval is too {'narrow' if covered < share else 'wide'}")
     middle = place_of(evaluation.levels, 0.5)
