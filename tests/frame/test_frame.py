@@ -114,7 +114,7 @@ TIMES: dict[str, Any] = {
     "text": lambda t: (datetime.date(2024, 2, 27) + datetime.timedelta(days=2 * t)).isoformat(),
     "text with a zone": lambda t: f"2024-03-30T20:{t:02d}:00+01:00",
     "months": lambda t: pd.Period("2024-01", "M") + t,
-    "numbers": lambda t: 0.5 * t - 2.0,
+    "whole floats": lambda t: t - 2.0,
     "years": lambda t: 1980 + t,
 }
 

@@ -55,13 +55,13 @@ def test_a_missing_row_moves_no_other(freq: str) -> None:
     assert not np.array_equal(answers(ranks, horizon="h"), told)
 
 
-@pytest.mark.parametrize("kind", ["whole numbers", "numbers", "quarters"])
+@pytest.mark.parametrize("kind", ["whole numbers", "numbers"])
 def test_times_that_are_numbers(kind: str) -> None:
     frame = thinned(panel("D"), 0.15)
     start = pd.Timestamp("2024-01-05")
     for name in ("ds", "cutoff"):
         days = (frame[name] - start).dt.days
-        of = {"whole numbers": days, "numbers": days * 1.0, "quarters": 2000.1 + days / 12}
+        of = {"whole numbers": days, "numbers": days * 1.0}
         frame[name] = of[kind]
     np.testing.assert_array_equal(answers(frame.drop(columns="h")), answers(frame, horizon="h"))
 

@@ -83,7 +83,7 @@ def read_rows(
     layout = find_in(frame, **names) if layout is None else layout
     table = frame if isinstance(frame, Frame) else Frame(frame)
     codes, keys = table.keys(layout.series)
-    times = read_row_times(table, layout, codes, keys, timing, np.zeros(len(keys), dtype=np.int64), {})
+    times = read_row_times(table, layout, codes, keys, timing, {})
     streams = arrange(table, times, layout, codes, keys, {})  # refuses rows that nothing tells apart
     order = np.lexsort((times.cutoff, times.time, codes))
     bounds = read_bounds(low, high, table)

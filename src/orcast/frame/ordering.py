@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from orcast.frame.names import NEVER, ColumnLayout, listed, of_series, owner_of, rows_text
 from orcast.frame.reader import Codes, Frame
-from orcast.frame.times import Calendar, RowTimes, Stamps, Step, count_horizons, just_after
+from orcast.frame.times import Calendar, RowTimes, Stamps, Step, count_horizons
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import running_lag
 from orcast.validation import option, row_name
@@ -134,7 +134,7 @@ def _with_events(
     order = np.lexsort((marks, group))
     base, place = group[order] * MARKS * 2, np.arange(len(order))
     marks[order] = np.maximum.accumulate(base + marks[order] - place) + place - base
-    known = just_after(rows.time) if tied and rows.at_once else rows.known
+    known = rows.time + 1 if tied and rows.at_once else rows.known
     stamps = _marked(rows.kind, rows.time, marks)
     return dataclasses.replace(rows, events=stamps, event_columns=columns, tied=tied, known=known)
 
@@ -171,8 +171,6 @@ def _marks(frame: Frame, layout: ColumnLayout, columns: tuple[str, ...]) -> NDAr
 
 def _marked(kind: str, time: Stamps, marks: Codes) -> Stamps:
     """Stamps in the order of time, then of the marks."""
-    if time.dtype.kind == "f":
-        return np.asarray(time + (marks + 1) * np.spacing(np.abs(time)))
     return time * MARKS + marks if kind == "whole numbers" and (np.abs(time) < 2**40).all() else time + marks
 
 

@@ -25,7 +25,7 @@ from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
 from orcast.engine import admissible
 from orcast.frame.runner import NEVER, Stop
 from orcast.frame.stream import NOTHING, OpenRows, PendingColumn, Stream, StreamRun
-from orcast.frame.times import Clock, Stamps, new_clock, seasons_of
+from orcast.frame.times import NEW_CLOCK, Clock, Stamps, seasons_of
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.persistence import UNREADABLE, unusable
 from orcast.residuals import first_spread
@@ -126,7 +126,7 @@ class GroupPass:
         rows, self.clocks = self.rows, dict[Hashable, Clock]()
         for key, own in groupby(range(len(self.runs)), key=lambda i: self.runs[i].key[0]):
             streams, known = list(own), self.before.series.get(key)
-            clock = new_clock(rows.due.dtype) if known is None else known.clock
+            clock = NEW_CLOCK if known is None else known.clock
             first, last = self.starts[streams[0]], self.starts[streams[-1] + 1]
             at = first + np.flatnonzero(self.is_new[first:last])
             if len(at):

@@ -28,14 +28,14 @@ NUMBERS = (bool, int, float, np.number, np.bool_)
 
 @dataclass(frozen=True)
 class Times:
-    """Times as numbers that sort: nanoseconds for dates, else the numbers themselves.
+    """Times as whole numbers: nanoseconds for dates, else the numbers themselves.
 
-    ``kind`` is "dates", "dates with a zone", "whole numbers", "numbers" or "places" (where there is no column of
+    ``kind`` is "dates", "dates with a zone", "whole numbers" or "places" (where there is no column of
     times, the rows of a series are counted).  ``offset`` is the local time minus UTC, where a zone is given.
     """
 
     kind: str
-    values: NDArray[Any]
+    values: NDArray[np.int64]
     offset: NDArray[np.int64] | None = None
 
     def show(self, value: Any) -> str:
@@ -48,7 +48,7 @@ def show_time(kind: str, value: Any) -> str:
     if kind.startswith("dates"):
         head, _, tail = str(np.datetime64(int(value), "ns")).partition("T")
         return head if set(tail) <= set("0:.") else f"{head} {tail.rstrip('0').rstrip('.')}"
-    return f"{float(value):g}" if kind == "numbers" else str(int(value))
+    return str(int(value))
 
 
 class Frame:
@@ -244,11 +244,11 @@ def _times(column: Any, name: Any, what: str) -> Times:
         return Times("whole numbers", np.asarray(column.cast(nw.Int64).to_numpy(), dtype=np.int64))
     if kind.is_numeric():
         values = np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
-        bad = ~np.isfinite(values)
+        bad = ~((values == np.floor(values)) & (np.abs(values) < 2.0**62))
         if bad.any():
-            row = int(bad.argmax())
-            raise ValueError(f"expected a finite {what} in every row of {name!r}, got {values[row]} in {row_name(row)}")
-        return Times("numbers", values + 0.0)  # there is one zero
+            where = f"{values[bad][0]} in {row_name(int(bad.argmax()))}"
+            raise ValueError(f"expected a {what} as a date or a whole number in {name!r}, got {where}")
+        return Times("whole numbers", values.astype(np.int64))
     return _parsed(column.to_list(), name, what)
 
 

@@ -93,7 +93,7 @@ def recalibrate(
         Column of steps ahead.
     known : str, optional
         Column of times at which outcomes were known (default: the row's time).
-    lag : str, timedelta or number, optional
+    lag : str, timedelta or int, optional
         Time from a row's time to the publication of its outcome, such as ``"4D"`` or ``"36h"``.
     issued_every : int or str, optional
         Rows issued together, just before the first of them: a number of rows, or ``"daily"``, ``"weekly"``, ``"12h"``
@@ -197,9 +197,10 @@ class FrameRun:
     # --- reading
     def _streams(self) -> Streams:
         layout, content, before, place = self.layout, self.content, self.content.facts, (self.codes, self.keys)
-        empirical = np.array([content.empirical.get(key, 0) for key in self.keys], dtype=np.int64)
+        if layout.time is None and self.panel is not None:
+            raise ValueError(f"expected a column of times beside a state, got none: name it by {option('time')}")
         events = None if before is None else False if before.events is None else before.events
-        times = read_row_times(self.frame, layout, *place, self.options.timing, empirical, content.calendar)
+        times = read_row_times(self.frame, layout, *place, self.options.timing, content.calendar)
         known = layout.known is not None
         self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known)
         if before is not None:
@@ -427,9 +428,6 @@ class FrameRun:
             kept.streams.update((key, stream) for key, stream in pairs if stream is not None)
         for name, group in self.after.items():
             content.pools.setdefault(name, GroupState()).add(group)
-        if times.kind == "places":
-            for key, count in zip(self.keys, np.bincount(self.codes, minlength=len(self.keys)).tolist(), strict=True):
-                content.empirical[key] = content.empirical.get(key, 0) + count
         if times.ranked or self.options.issued_every is not None:
             for key, rows in zip(self.keys, by_series(self.codes, len(self.keys)), strict=True):
                 seen = np.column_stack((times.cutoff[rows], times.time[rows]))

@@ -54,7 +54,6 @@ class PanelContent:
     series: dict[Hashable, None] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
     step: Step | None = None  # what they are counted in
-    empirical: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
     pools: dict[str, GroupState] = field(default_factory=dict)  # by model
 
 
@@ -154,7 +153,6 @@ class FrameState:
             "series": [plain_id(key) for key in content.series],
             "calendar": packed("calendar", (({"key": plain_id(k)}, {"dates": v}) for k, v in content.calendar.items())),
             "step": content.step,
-            "empirical": [[plain_id(key), count] for key, count in content.empirical.items()],
             "committees": packed("committees", _plain_committees(content.pools)),
         }
         return header, arrays
@@ -224,9 +222,6 @@ class FrameState:
                     raise ValueError("a time stands twice in the calendar")
                 content.calendar[id_from_plain(plain["key"])] = dates
             content.step = None if header["step"] is None else step_from_plain(*header["step"])
-            content.empirical = {
-                id_from_plain(key): whole(count, "rows", 0, LARGEST_COUNT) for key, count in header["empirical"]
-            }
             for plain, own in unpacked(header["committees"], "committees"):
                 _add_committee(content, plain["key"], own)
         return self
@@ -336,7 +331,7 @@ def _add_committee(content: PanelContent, plain: list[Any], own: Arrays) -> None
 def _clock(key: Hashable, arrays: Arrays) -> Clock:
     clock = Clock(int(arrays["step"][0]), arrays["times"], arrays["counts"])
     _, times, counts = clock
-    fine = counts.dtype == np.int64 and (np.abs(counts) <= MOST_STEPS).all() and np.isfinite(times).all()
+    fine = counts.dtype == np.int64 and (np.abs(counts) <= MOST_STEPS).all() and times.dtype == np.int64
     if not fine or len(times) != len(counts) or (np.diff(times) <= 0).any() or (np.diff(counts) <= 0).any():
         raise ValueError(f"the clock of the series {key!r} does not go on")
     if not (clock.step in (-1, 0) or seasons_of(clock.step)):

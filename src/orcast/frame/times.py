@@ -31,7 +31,7 @@ from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
 from orcast.validation import option, short
 
-Stamps = NDArray[Any]  # int64, or float64 where times are numbers
+Stamps = NDArray[np.int64]
 Integers = NDArray[np.int64]
 # A series' cutoffs and times that were seen before, a row each, in order.
 Calendar = dict[Hashable, Stamps]
@@ -46,6 +46,8 @@ WORDS = {"hourly": "1h", "daily": "1D", "weekly": "1W"}
 HUB_CUTOFF = ("reference_date", "forecast_date", "origin_date")
 # 1970-01-05: weeks begin on Mondays.
 MONDAY = 4 * DAY
+# When an outcome is known that has not come: after all others.
+NOT_YET = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -85,14 +87,10 @@ def read_row_times(
     codes: Codes,
     keys: Sequence[Hashable],
     timing: tuple[Any, Any],
-    empirical: Stamps,
     calendar: Calendar,
 ) -> RowTimes:
-    """Times of all rows; where there is no column of times, rows are counted on from ``empirical``.
-
-    ``timing`` is that of `checked_timing`.
-    """
-    times, cutoff = _times_and_cutoffs(frame, layout, codes, empirical)
+    """Times of all rows, or their places in their series; ``timing`` is that of `checked_timing`."""
+    times, cutoff = _times_and_cutoffs(frame, layout, codes, keys)
     lag, every = timing
     together = every is not None
     if cutoff is not None and together:
@@ -107,28 +105,13 @@ def read_row_times(
     at_once = cutoff is None and known is None
     if known is not None and (cutoff is None or together):
         # cutoffs lie just before a time, so that its own outcome is not used; others that are known at it are
-        known = np.where(known == farthest(known), known, np.maximum(just_before(known), times.values))
+        known = np.where(known == NOT_YET, known, np.maximum(known - 1, times.values))
     if cutoff is not None:
         _check_issued_before(times, cutoff)
     else:
-        cutoff = times.values if at_once else just_before(times.values)
+        cutoff = times.values if at_once else times.values - 1
     known = times.values if known is None else known
     return RowTimes(times.kind, times.values, cutoff, known, at_once, ranked, together)
-
-
-def just_before(stamps: Stamps) -> Stamps:
-    """The moment before each of some times."""
-    return np.nextafter(stamps, -math.inf) if stamps.dtype.kind == "f" else stamps - 1
-
-
-def just_after(stamps: Stamps) -> Stamps:
-    """The moment after each of some times."""
-    return np.nextafter(stamps, math.inf) if stamps.dtype.kind == "f" else stamps + 1
-
-
-def farthest(stamps: Stamps) -> Any:
-    """The stamp of an outcome that has not come: later than all others."""
-    return math.inf if stamps.dtype.kind == "f" else np.iinfo(np.int64).max
 
 
 def by_series(codes: Codes, count: int) -> list[Codes]:
@@ -148,7 +131,7 @@ def last_cutoffs(calendar: Stamps | None, rows: Stamps, most: int) -> Stamps:
 
 
 def _times_and_cutoffs(
-    frame: Frame, layout: ColumnLayout, codes: Codes, empirical: Stamps
+    frame: Frame, layout: ColumnLayout, codes: Codes, keys: Sequence[Hashable]
 ) -> tuple[Times, Stamps | None]:
     if layout.time is None:
         for name, what in ((layout.cutoff, "cutoffs"), (layout.known, "times of knowledge")):
@@ -156,16 +139,14 @@ def _times_and_cutoffs(
                 raise ValueError(
                     f"expected times beside the {what} in {name!r}, got no column: name it by {option('time')}"
                 )
-        places = empirical[codes]
-        for rows in by_series(codes, len(empirical)):
-            places[rows] += np.arange(len(rows))
+        places = np.empty(len(codes), dtype=np.int64)
+        for rows in by_series(codes, len(keys)):
+            places[rows] = np.arange(len(rows))
         return Times("places", places), None
     times = frame.times(layout.time)
     if layout.cutoff is None:
         return times, None
     cutoffs = frame.times(layout.cutoff, "cutoff")
-    if {cutoffs.kind, times.kind} == {"numbers", "whole numbers"}:
-        return Times("numbers", times.values.astype(float)), cutoffs.values.astype(float)
     if cutoffs.kind != times.kind:
         raise ValueError(f"expected times and cutoffs of one kind, got {times.kind} and {cutoffs.kind}")
     if str(layout.cutoff).lower() in HUB_CUTOFF and times.kind.startswith("dates") and len(times.values):
@@ -194,22 +175,17 @@ def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps
             raise ValueError(f"expected {names}, got both: {layout.known!r} and {short(lag)}")
         there = ~frame.missing(layout.known)
         found = frame.times(layout.known, "time at which the outcome was known", there)
-        if found.kind != times.kind and there.any() and "dates" in found.kind + times.kind:
+        if found.kind != times.kind and there.any():
             raise ValueError(
                 f"expected times of one kind in {layout.time!r} and {layout.known!r}, got {times.kind} and {found.kind}"
             )
-        # known after a whole number is known at the next one
-        values = np.ceil(found.values) if times.kind == "whole numbers" else found.values
-        known = np.full_like(times.values, farthest(times.values))
-        known[there] = values
+        known = np.full_like(times.values, NOT_YET)
+        known[there] = found.values
         return known
     if lag is None:
         return None
     by = stamps_of(lag, times.kind)
-    if times.values.dtype.kind == "f":
-        return np.asarray(times.values + by)
-    most = farthest(times.values) - 1
-    return np.asarray(np.minimum(times.values, most - by) + by)
+    return np.minimum(times.values, NOT_YET - 1 - by) + by
 
 
 def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
@@ -217,7 +193,7 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
     if times.at_once:
         return
     there = ~np.isnan(y)
-    never = np.flatnonzero(there & (known == farthest(known)))
+    never = np.flatnonzero(there & (known == NOT_YET))
     if len(never):
         raise ValueError(f"expected a time at which each outcome was known, got none in {rows_text(never)}")
     before = np.flatnonzero(there & (known <= times.cutoff))
@@ -232,14 +208,13 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
 # --- lengths of time
 
 
-def stamps_of(lag: Any, kind: str) -> Any:
+def stamps_of(lag: Any, kind: str) -> int:
     """A lag in the stamps of a kind of times."""
     if kind.startswith("dates"):
         return nanoseconds_of(lag, "lag")
-    if isinstance(lag, str) or not 0.0 <= lag < 2**62 or (kind != "numbers" and lag != int(lag)):
-        number = "number" if kind == "numbers" else "whole number"
-        raise ValueError(f"expected {option('lag')} as a {number}, since times are {kind}, got {short(lag)}")
-    return float(lag) if kind == "numbers" else int(lag)
+    if isinstance(lag, str) or not 0 <= lag < 2**62 or lag != int(lag):
+        raise ValueError(f"expected {option('lag')} as a whole number, since times are {kind}, got {short(lag)}")
+    return int(lag)
 
 
 def nanoseconds_of(value: Any, what: str) -> int:
@@ -319,7 +294,7 @@ def _blocks(time: Stamps, together: int, seen: Stamps | None) -> Stamps:
         out[~new] = seen[np.maximum(np.searchsorted(seen[:, 1], time[~new], side="right") - 1, 0), 0]
     distinct, places = np.unique(time[new], return_inverse=True)
     first = (np.arange(len(distinct)) - room) // together * together + room
-    begun = just_before(distinct[np.maximum(first, 0)])
+    begun = distinct[np.maximum(first, 0)] - 1
     if seen is not None and room:
         begun[:room] = seen[-1, 0]
     out[new] = begun[places]
@@ -358,7 +333,7 @@ class Step(NamedTuple):
         """
         if self.kind == "none":
             return np.ones(len(time), dtype=np.int64)
-        cutoff = just_after(cutoff) if first else cutoff
+        cutoff = cutoff + int(first)
         if self.kind == "days":
             since, until = ((each // DAY + 1).astype("datetime64[D]") for each in (cutoff, time))
             found = np.busday_count(since, until, weekmask=WEEKS[self.day])
@@ -366,8 +341,6 @@ class Step(NamedTuple):
             since, day, last = _months(cutoff)
             since = since - ((day < self.day) & ~last)
             found = -(-(_months(time)[0] - since) // self.size)
-        elif time.dtype.kind == "f":
-            found = np.ceil((time - cutoff) / self.size - 0.01)
         else:
             # a day is an hour longer where clocks are put back
             spare = HOUR if kind == "dates with a zone" and self.size % DAY == 0 else 0
@@ -422,8 +395,6 @@ def _step(time: Stamps, then: Codes, after: Codes, lead: Stamps, dates: bool) ->
         size = max(int(_usual(month[after] - month[then])), 1)
         if ((day == over) | (last & (day < over))).mean() >= MOST:
             return Step("months", size, over)
-    if time.dtype.kind == "f" and not (time % 1.0).any() and not (lead % 1.0).any():
-        return Step("length", 1.0)
     # the cutoff of rows that are issued together lies just before the first of them
     first = lead[lead >= SECOND if dates else lead > NEAR * usual].min(initial=usual)
     # a day with a clock change is an hour longer or shorter than others
@@ -540,8 +511,7 @@ class Clock(NamedTuple):
             step = int(times[1] - times[0]) if dated else 0
             step = step if seasons_of(step) else 0
         unit = _unit_of(step) if step > 0 else math.inf
-        with np.errstate(over="ignore"):
-            gaps = np.rint(np.diff(np.concatenate((last, fresh))) / unit)
+        gaps = np.rint(np.diff(np.concatenate((last, fresh))) / unit)
         gaps = np.clip(gaps, 1, LONGEST_GAP).astype(np.int64)
         start = self.counts[-1] if len(last) else 0
         counts = np.concatenate((self.counts, start + np.cumsum(gaps if len(last) else np.append(0, gaps))))
@@ -553,6 +523,5 @@ class Clock(NamedTuple):
         return counts[place] + beside, Clock(step, times[keep:], counts[keep:])
 
 
-def new_clock(kind: Any) -> Clock:
-    """Clock of a series before its first row, for times of a kind."""
-    return Clock(-1, np.zeros(0, dtype=kind), np.zeros(0, dtype=np.int64))
+# Clock of a series before its first row.
+NEW_CLOCK = Clock(-1, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
