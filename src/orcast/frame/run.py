@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 
 # Threads are started for frames with at least this many forecasts.
 SMALL = 2_000
-# Rows of a batch, at most: about a second of work.
+# Rows of a batch, at most.
 BATCH = 20_000
 
 
@@ -303,23 +303,18 @@ class FrameRun:
                 executor.shutdown(wait=False, cancel_futures=True)
 
     def _tasks(self, workers: int) -> Iterator[Callable[[], None]]:
-        """Parts of the work.
-
-        The committees of a model run before its streams if there is a pool, or so that horizons use threads.
-        """
-        together = self.pooled or len(self.keys) < 4 * workers
-        batches = self._batches(workers, together)
+        """Parts of the work, once the committees of their model have run."""
+        # about a second of work each
+        starts, rows = self.streams.starts, len(self.models) * int(self.streams.starts[-1])
+        _, first = np.unique(starts[:-1] // max(min(BATCH, rows // (8 * workers)), 1), return_index=True)
+        edges = [*first.tolist(), len(self.streams)]
         for model in self.models:
-            runs = [model.prepared(first, last, self.stop) for first, last in batches] if together else []
-            self._run_committees([run for batch in runs for run in batch])
-            for first, last in batches:
-                yield partial(self._run_batch, model, first, last, runs.pop(0) if together else None)
-
-    def _run_batch(self, model: ModelRun, first: int, last: int, runs: list[StreamRun] | None) -> None:
-        if runs is None:
-            runs = model.prepared(first, last, self.stop)
+            runs = model.prepared(self.stop)
             self._run_committees(runs)
-        run_streams(runs, self.stop)
+            parts = [runs[a:b] for a, b in pairwise(edges)]
+            del runs
+            while parts:
+                yield partial(run_streams, parts.pop(0), self.stop)
 
     def _run_committees(self, runs: list[StreamRun]) -> None:
         """Run the committees of streams of one model, if it has any."""
@@ -330,17 +325,7 @@ class FrameRun:
         if corrects or model.shape.kind == "point":
             plan = plan_for(space.levels, space.scores, pooled=self.pooled, corrects=corrects)
             group = self.content.pools.get(name, GroupState())
-            self.after.setdefault(name, GroupState()).add(GroupPass(plan, group, runs).run_rounds(self.stop))
-
-    def _batches(self, workers: int, together: bool) -> list[tuple[int, int]]:
-        """First stream and last of each batch; the streams of a series stay together unless their committee is run."""
-        starts = self.streams.starts
-        most = max(min(BATCH, int(starts[-1]) * len(self.models) // (8 * workers)), 1)
-        ends = np.arange(len(self.streams) + 1)
-        if not together:
-            ends = np.append(np.flatnonzero(np.diff(self.streams.series, prepend=-1)), len(self.streams))
-        _, first = np.unique(starts[ends[:-1]] // most, return_index=True)
-        return list(pairwise([*ends[first].tolist(), len(self.streams)]))
+            self.after[name] = GroupPass(plan, group, runs).run_rounds(self.stop)
 
     # --- reporting
     def warn(self) -> None:

@@ -199,19 +199,10 @@ class CompiledRun:
             stop.check()
             self.stream.run(self.engine.memory, np.ascontiguousarray(events[start : start + AT_ONCE]).reshape(-1))
 
-    def look_ahead(self, events: Events) -> None:
-        """Run events for the miscalibration that comes of them, and undo everything else."""
-        stream = self.stream
-        changing = (self.engine.memory.row, stream.counters, stream.place, stream.queue, stream.free)
-        was = [array.copy() for array in changing]
-        self.run_rounds(events)
-        for array, before in zip(changing, was, strict=True):
-            array[:] = before
-
     @property
     def pending(self) -> NDArray[np.int64]:
         """The pending entries, the oldest first."""
-        return self.stream.pending  # type: ignore[no-any-return]
+        return np.array(self.stream.pending)
 
     def state(self) -> RunState:
         """The recalibrator after the events."""
@@ -264,11 +255,6 @@ class PythonRun:
         self.quantiles[new, :width] = rounds.read(record, inputs.levels[which, :width], log_row)
         if len(certificates):
             log_row[PROMISED] = kernels.promised(rounds.engine.ledger.account, certificates, record.certificate_row)
-
-    def look_ahead(self, events: Events) -> None:
-        """Run events for the miscalibration that comes of them, and undo everything else."""
-        with self.rounds.branch():
-            self.run_rounds(events)
 
     @property
     def pending(self) -> NDArray[np.int64]:

@@ -155,10 +155,10 @@ class ModelRun:
         """Forecasts of rows of the frame."""
         return np.column_stack([column[rows] for column in self.given])
 
-    def prepared(self, first: int, last: int, stop: Stop = NEVER) -> list[StreamRun]:
-        """Match the rows of streams with those seen before, and put their events in order."""
+    def prepared(self, stop: Stop = NEVER) -> list[StreamRun]:
+        """Match the rows of all streams with those seen before, and put their events in order."""
         runs = []
-        for number in range(first, last):
+        for number in range(len(self.keys)):
             stop.check()
             runs.append(StreamRun(self, number))
         return runs
@@ -411,9 +411,10 @@ class StreamRun:
     def _look_ahead(self) -> None:
         """Find the miscalibration after outcomes that are known, but that no forecast could know yet.
 
-        They are settled as they will be, and then the recalibrator is put back to where it was.
+        They are settled as they will be, but the state is the one before.
         """
-        rows = self.open_rows
+        rows, self.pending = self.open_rows, self.run.pending
+        self.recal = self.run.state() if self.model.remember else None
         held = self.run.pending[rows.known[self.run.pending]]
         if not (self.log[rows.at[held], LogColumn.STATUS] == PENDING).any():
             return
@@ -421,7 +422,7 @@ class StreamRun:
         good = ~np.isnan(rows.value[held])
         self.log[rows.at[held[~good]], LogColumn.STATUS] = OUTSIDE
         held = held[good]
-        self.run.look_ahead(np.column_stack((np.full(len(held), SETTLE), held)))
+        self.run.run_rounds(np.column_stack((np.full(len(held), SETTLE), held)))
         self._settle(held)
 
     # --- results
@@ -451,7 +452,7 @@ class StreamRun:
         stamps = np.column_stack((self.cutoff[new], self.time[new], self.due[new]))
         if self.before is not None:
             stamps = np.concatenate((self.before.stamps, stamps))
-        rows, entries = self.open_rows, self.run.pending
+        rows, entries = self.open_rows, self.pending
         stamps[rows.at[entries], 2] = rows.due[entries]
         keep = np.zeros(len(self.log), dtype=bool)
         keep[-self.model.remember :] = True
@@ -459,6 +460,8 @@ class StreamRun:
         serial = self.log[rows.at[entries], LogColumn.SERIAL]
         columns = (rows.point, rows.value, rows.low, rows.high, rows.step, rows.settled)
         pending = np.column_stack((serial, *(column[entries] for column in columns)))
-        state = self.run.state()
         kept = stamps[keep], self.log[keep]
-        return Stream(state, pending, *kept, self.result, self.committee, self.memos, self.base[entries], self.monitors)
+        assert self.recal is not None
+        return Stream(
+            self.recal, pending, *kept, self.result, self.committee, self.memos, self.base[entries], self.monitors
+        )
