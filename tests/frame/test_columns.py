@@ -4,24 +4,24 @@ import re
 from typing import Any
 
 import hypothesis.strategies as st
-import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
 
+import orcast as oc
 from helpers import SENTENCE
 from orcast.frame.names import CERTIFICATE, ColumnLayout, Form, find, level_of, readings, written_levels
-from orcast.frame.reader import find_in, label_places, outcomes_in
+from orcast.frame.reader import find_in, label_places
 
 NIXTLA = ["unique_id", "ds", "cutoff", "y"]
 TEXT = {"unique_id", "ds", "cutoff", "item_id", "timestamp", "series", "label"}
 
 
-def seek(columns: list[Any], outcomes: str | None = None, **rest: Any) -> ColumnLayout:
+def seek(columns: list[Any], **rest: Any) -> ColumnLayout:
     numeric = [column for column in columns if column not in TEXT]
-    return find(columns, numeric=numeric, outcomes_in=lambda _: outcomes, **rest)
+    return find(columns, numeric=numeric, **rest)
 
 
 def shown(form: Form) -> tuple[Any, ...]:
@@ -225,9 +225,6 @@ REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     ("y M_q0.05 M-lo-90 M-hi-90", {}, ["of model 'M', got 'M_q0.05' and 'M-lo-90' for 0.05", "model="]),
     ("unique_id ds y A A-lo-90 A-hi-90 M_q0.05 M-lo-90 M-hi-90", {}, ["of model 'M', got 'M_q0.05' and 'M-lo-90'"]),
     ("unique_id ds y A A-lo-90 A-hi-90 temp_mean temp_std", {}, ["by model=, such as 'A'", "'temp'"]),
-    ("y p", {"outcomes": "numbers"}, ["0 or 1"]),
-    ("y p_home p_away", {"outcomes": "numbers"}, ["'home' or 'away'"]),
-    ("y q0.1 q0.9", {"outcomes": "labels"}, ["another type"]),
     ("y", {}, ["'MODEL-lo-90'"]),
     ("", {}, ["no columns"]),
     ("unique_id ds y A A-lo-90 A-hi-90", {"model": "B"}, ["'B'", "'A'"]),
@@ -259,7 +256,6 @@ def test_models_by_name() -> None:
     columns = nixtla("A A-lo-90 A-hi-90 B temp_mean temp_std x")
     assert [form.model for form in seek(columns, model=["temp", "A"]).forms] == ["temp", "A"]
     assert shown(seek(columns, model="B").forms[0]) == ("B", "point", ("B",), None)
-    assert shown(seek(["y", "B"], model="B", outcomes="bool").forms[0]) == ("B", "binary", ("B",), None)
     assert seek(["y", "q0.1", "q0.9", "A_q0.1", "A_q0.9"], model="").forms[0].columns == ("q0.1", "q0.9")
 
 
@@ -372,30 +368,24 @@ def test_any_level_is_read_as_it_was_written(model: str, shares: set[int], lead:
 # --- frames
 
 
-def test_the_outcomes_decide_between_kinds() -> None:
-    def kind(y: list[Any], **columns: list[float]) -> str:
-        return find_in(pl.DataFrame({"y": y, **columns})).forms[0].kind
-
-    chance, low, labels = {"p": [0.2, 0.7]}, {"q0.1": [1.0, 2.0], "q0.9": [3.0, 4.0]}, {"p_a": [0.2, 0.7]}
-    labels["p_b"] = [0.8, 0.3]
-    assert kind([1.5, 2.0], **chance, **low) == "quantiles"
-    assert kind([True, False], **chance, **low) == "binary"
-    assert kind([0, 1], **chance) == kind([None, None], **chance) == "binary"
-    assert kind(["a", None], **labels) == kind([None, None], **labels) == "labels"
+def test_quantities_come_before_events_and_outcomes_must_fit() -> None:
+    chance, low = {"p": [0.2, 0.7]}, {"q0.1": [1.0, 2.0], "q0.9": [3.0, 4.0]}
+    labels = {"p_a": [0.2, 0.7], "p_b": [0.8, 0.3]}
+    for columns, kind in (({**chance, **low}, "quantiles"), (chance, "binary"), (labels, "labels")):
+        assert find_in(pl.DataFrame({"y": [None, None], **columns})).forms[0].kind == kind
+    beside = {"A_q0.1": [1.0, 2.0], "A_q0.9": [3.0, 4.0], "rain_p": [0.5, 0.5]}
+    assert [form.model for form in find_in(pl.DataFrame({"y": [1.0, 2.0], **beside})).forms] == ["A"]
     for y, columns, match in (
-        ([0, 2], chance, "0 or 1"),
-        ([0, 1], labels, "name a label"),
-        ([True, True], low, "true or false"),
+        ([0, 2], chance, "expected outcomes 0 or 1 in column 'y', got 2 in row 1"),
+        ([0, 1], labels, "expected a label 'a' or 'b' as outcome, got 0 in row 0"),
+        (["a", "b"], low, "expected numbers in column 'y', got text 'a' in row 0"),
     ):
-        with pytest.raises(ValueError, match=match):
-            kind(y, **columns)
-    assert kind([True, False], unique_id=["a", "a"], ds=[1, 2], tree=[0.3, 0.4]) == "binary"  # type: ignore[list-item]
+        for call in (oc.recalibrate, oc.check):
+            with pytest.raises((TypeError, ValueError), match=match):
+                call(pl.DataFrame({"y": y, **columns}))
 
 
-def test_outcomes_of_loose_types() -> None:
-    kinds = {"bool": [True, None, False], "0/1": [1, None, 0.0], "numbers": [1, None, 2.5], "labels": ["a", None, 2.5]}
-    for kind, values in kinds.items():
-        assert outcomes_in(nw.from_native(pd.Series(values, dtype=object), series_only=True)) == kind
+def test_numbers_of_loose_types() -> None:
     loose = {"y": pd.Series([1, None], dtype=object), "q0.1": pd.Series([1, None], dtype=object), "q0.9": [1, 2]}
     assert find_in(pd.DataFrame(loose)).forms[0].columns == ("q0.1", "q0.9")
 

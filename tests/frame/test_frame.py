@@ -480,7 +480,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
             {},
             "got both, in rows",
         ),
-        (quantiles.assign(y="much"), {}, "expected numbers in column 'y' beside quantiles"),
+        (quantiles.assign(y="much"), {}, "expected numbers in column 'y', got text 'much' in row 0"),
     ]
     for frame, options, match in wrong:
         with pytest.raises((TypeError, ValueError), match=match) as caught:

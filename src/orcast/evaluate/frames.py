@@ -180,14 +180,9 @@ class FrameRows:
 
     def outcomes(self, form: Form) -> Information:
         """Outcomes of a model's forecasts, nan where there is none yet."""
-        from orcast.frame.reader import label_places
+        from orcast.frame.reader import outcomes_of
 
-        y = np.full(self.order.size, np.nan)
-        if self.layout.y is not None and form.labels is None:
-            y = self.numbers(self.layout.y)
-        elif self.layout.y is not None and form.labels is not None:
-            places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
-            y[places >= 0] = places[places >= 0]
+        y = outcomes_of(self.table, self.layout.y, form)[self.order]
         return dataclasses.replace(self.information, y=y)
 
     def beyond(self, form: Form, y: Vector) -> NDArray[np.bool_]:

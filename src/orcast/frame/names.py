@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -323,7 +323,7 @@ def find(
     numeric: Collection[Label],
     model: Any = None,
     pending: bool = False,
-    outcomes_in: Callable[[Label], str | None] = lambda _: None,
+    is_event: Callable[[Label], bool] = lambda _: False,
     wrong_value: Callable[[Label], str] = lambda _: "another type",
     **names: Any,
 ) -> ColumnLayout:
@@ -331,8 +331,8 @@ def find(
 
     ``names`` are those of y, series (or several), time, cutoff, horizon and known, as far as they are given.  ``model``
     is a name, several, or None for all that are found; or it has the columns of each model, see `_explicit`.
-    ``pending`` accepts a frame without outcomes.  ``outcomes_in`` tells the outcomes of a column, "numbers", "0/1",
-    "bool", "labels" or None; ``wrong_value`` what a column has that is no number.
+    ``pending`` accepts a frame without outcomes.  ``is_event`` tells if all outcomes of a column are 0 or 1;
+    ``wrong_value`` what a column has that is no number.
 
     >>> columns = ["unique_id", "ds", "cutoff", "y", "ETS", "ETS-lo-80", "ETS-hi-80"]
     >>> layout = find(columns, numeric=columns[3:])
@@ -340,19 +340,19 @@ def find(
     ('ETS', ('ETS-lo-80', 'ETS', 'ETS-hi-80'), [0.1, 0.5, 0.9])
     """
     roles = _roles(list(columns), names, pending)
-    outcomes = None if roles.y is None else outcomes_in(roles.y)
-    candidates = _Candidates(list(columns), set(numeric), roles, outcomes, wrong_value)
+    event = roles.y is not None and is_event(roles.y)
+    candidates = _Candidates(list(columns), set(numeric), roles, event)
     if isinstance(model, Mapping):
         forms = [_explicit(str(name), parts, candidates) for name, parts in model.items()]
-    elif model is not None:
-        forms = [candidates.best(text) or _named_point(text, candidates) for text in map(str, _several(model, "model"))]
     else:
-        forms = _all(candidates) or _points(candidates)
+        candidates.read()
+        names_ = None if model is None else map(str, _several(model, "model"))
+        forms = candidates.all() if names_ is None else [candidates.named(text) for text in names_]
     if not forms:
         raise ValueError("expected at least one model, got none")
     _check_different([form.model for form in forms], " for each model")
     for form in forms:
-        _check(form, candidates)
+        _check(form, candidates, wrong_value)
     return dataclasses.replace(roles, forms=tuple(forms))
 
 
@@ -417,156 +417,107 @@ def _several(names: Any, what: str) -> list[Label]:
 
 
 class _Candidates:
-    """Forms by model and kind, as far as the names of the free columns tell; none if two columns have one meaning."""
+    """The form of each model that the names of the free columns tell."""
 
-    def __init__(
-        self,
-        labels: list[Label],
-        numeric: set[Label],
-        roles: ColumnLayout,
-        outcomes: str | None,
-        wrong_value: Callable[[Label], str],
-    ) -> None:
-        self.labels, self.numeric, self.roles = labels, numeric, roles
-        self.outcomes, self.wrong_value = outcomes, wrong_value
+    def __init__(self, labels: list[Label], numeric: set[Label], roles: ColumnLayout, event: bool) -> None:
+        self.labels, self.numeric, self.roles, self.event = labels, numeric, roles, event
         self.free = {str(label): label for label in labels if label not in roles.taken}
-        self.numbers = {text: label for text, label in self.free.items() if label in numeric}
-        self.found: dict[str, dict[str, Form]] = {}
-        self.ambiguous: dict[str, str] = {}  # errors by model
-        self.groups: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in ("level", *dict(ENDINGS))}
-        for text in self.free:
+        self.found: dict[str, Form] = {}
+
+    def read(self) -> None:
+        """Read the names of the free columns."""
+        models: dict[str, dict[str, dict[str, Any]]] = {}
+        for text, label in self.free.items():
             for kind, (model, which) in readings(text).items():
-                if text in self.numbers or kind != "label":
-                    self.groups[kind].setdefault(model, {})[text] = which
-        for model, levels in self.groups["level"].items():
-            self._read_quantiles(model, levels)
-        for model, members in self.groups["member"].items():
-            if len(members) > 1:
-                self._add(model, "members", sorted(members, key=lambda text: int(members[text])))
-        for model, spreads in self.groups["sd"].items():
-            # a column with the name of the model is its mean if there is no other
-            means = [*self.groups["mean"].get(model, ())] or self._means_of(model)
-            if len(means) == len(spreads) == 1:
-                self._add(model, "normal", (*means, *spreads))
-        for model, labels_ in self.groups["label"].items():
-            if len(labels_) > 1:
-                self._add(model, "labels", labels_, labels=tuple(labels_.values()))
-        for model, chances in self.groups["p"].items():
-            if len(chances) == 1:
-                self._add(model, "binary", chances)
+                if label in self.numeric or kind != "label":
+                    models.setdefault(model, {}).setdefault(kind, {})[text] = which
+        forms = {model: next(self._forms(model, kinds), None) for model, kinds in models.items()}
+        self.found = {model: form for model, form in forms.items() if form is not None}
 
-    def _add(self, model: str, kind: str, texts: Iterable[str], **rest: Any) -> None:
-        form = Form(model, kind, tuple(map(self.free.__getitem__, texts)), **rest)
-        self.found.setdefault(model, {})[kind] = form
+    def _forms(self, model: str, kinds: Mapping[str, dict[str, Any]]) -> Iterator[Form]:
+        """Forms of one model, in the order of `KINDS`; none of a kind where two columns have one meaning."""
+        members, spreads, chances = (kinds.get(kind, {}) for kind in ("member", "sd", "p"))
+        # a column with the name of the model is its mean if there is no other
+        means = [*kinds.get("mean", ()), *(text for text in (model,) if text and text in self.free)]
+        if "level" in kinds:
+            yield from self._quantiles(model, kinds["level"], means)
+        if len(members) > 1:
+            yield self._form(model, "members", sorted(members, key=lambda text: int(members[text])))
+        if len(means[: len(kinds.get("mean", ())) or 1]) == len(spreads) == 1:
+            yield self._form(model, "normal", (means[0], *spreads))
+        if len(labels := kinds.get("label", {})) > 1:
+            yield self._form(model, "labels", labels, labels=tuple(labels.values()))
+        if len(chances) == 1:
+            yield self._form(model, "binary", chances)
 
-    def _means_of(self, model: str) -> list[str]:
-        """Columns with the mean of a model, that of its own name last."""
-        return [*self.groups["mean"].get(model, ()), *(text for text in (model,) if text and text in self.free)]
-
-    def _read_quantiles(self, model: str, some: Mapping[str, tuple[str, float, bool]]) -> None:
+    def _quantiles(self, model: str, some: dict[str, Any], means: list[str]) -> Iterator[Form]:
         by_level: dict[float, str] = {}
         for text, (_, level, _) in some.items():
-            if level in by_level:
-                self.ambiguous[model] = (
+            if level in by_level and owner_of(model) != model:
+                raise ValueError(
                     f"expected one column for each level{of_model(model)}, got {by_level[level]!r} and {text!r} for "
                     f"{plain(level)}: drop one of them, or name the columns by {option('model')}"
                 )
-                return
             by_level[level] = text
-        intervals, means = any(interval for _, _, interval in some.values()), self._means_of(model)
+        intervals, means = any(interval for _, _, interval in some.values()), [*means]
         if intervals and 0.5 not in by_level and model and model in self.free:
             by_level[0.5] = means.pop()
         if len(by_level) > 1:
-            order = sorted(by_level)
-            mean = self.free[means[0]] if means else None
-            texts = [by_level[at] for at in order]
-            self._add(model, "quantiles", texts, levels=np.array(order), mean=mean, intervals=intervals)
+            levels, mean = sorted(by_level), self.free[means[0]] if means else None
+            texts = [by_level[level] for level in levels]
+            yield self._form(model, "quantiles", texts, levels=np.array(levels), mean=mean, intervals=intervals)
 
-    def best(self, model: str) -> Form | None:
-        """The first kind of forecasts that a model has and that the outcomes can be about."""
-        forms = self.found.get(model, {})
-        return next((forms[kind] for kind in KINDS if kind in forms and self.why_not(forms[kind]) is None), None)
+    def _form(self, model: str, kind: str, texts: Iterable[str], **rest: Any) -> Form:
+        return Form(model, kind, tuple(map(self.free.__getitem__, texts)), **rest)
 
-    def why_not(self, form: Form) -> str | None:
-        """Error if the outcomes cannot be those of a form."""
-        outcomes, y = self.outcomes, self.roles.y
-        wanted = None
-        if form.ordered and outcomes in ("labels", "bool"):
-            wanted = "numbers"
-        elif form.kind == "binary" and outcomes in ("numbers", "labels"):
-            wanted = "outcomes 0 or 1"
-        elif form.labels and outcomes not in (None, "labels"):
-            names = set(map(str.lower, form.labels))
-            if names != {"true", "false"} and not all(map(str.isdecimal, names)):
-                wanted = f"outcomes that name a label ({listed(form.labels, 'or')})"
-        if wanted is None:
-            return None
-        found = {"bool": "true or false", "labels": self.wrong_value(y)}.get(outcomes or "", "other numbers")
-        return f"expected {wanted} in column {y!r} beside {KINDS[form.kind]}{of_model(form.model)}, got {found}"
-
-    def point(self, text: str) -> Form:
-        """Plain column as a forecast."""
-        return Form(text, "binary" if self.outcomes == "bool" else "point", (self.free[text],), intervals=True)
-
-
-def _all(candidates: _Candidates) -> list[Form]:
-    """Every model of the frame, where none is named."""
-    for model, problem in candidates.ambiguous.items():
-        if owner_of(model) != model:
-            raise ValueError(problem)
-    best = [candidates.best(model) for model in candidates.found if owner_of(model) != model]
-    found = [form for form in best if form is not None]
-    if {form.kind for form in found} & {"quantiles", "members"} and candidates.outcomes is None:
-        found = [form for form in found if form.ordered]
-    one_each = {{"members": "quantiles"}.get(form.kind, form.kind): form for form in reversed(found)}
-    if len(one_each) > 1:
-        texts = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each.values())]
-        raise ValueError(
-            f"expected forecasts of one kind, got {listed(texts, quoted=False)}: "
-            f"name the models by {option('model')}, such as {found[0].model!r}"
-        )
-    return found
-
-
-def _points(candidates: _Candidates) -> list[Form]:
-    """Plain columns of numbers, where nothing better is there."""
-    for model, forms in candidates.found.items():
-        why = [candidates.why_not(form) for form in forms.values() if owner_of(model) != model]
-        if any(why):
-            raise ValueError(why[0])
-    names = [text for text in candidates.numbers if text.lower() not in NEVER and owner_of(text) is None]
-    clear = not any(UNCLEAR.fullmatch(text) for text in names)
-    if {"unique_id", "ds"} <= set(map(str, candidates.labels)) and names and clear:
-        return [candidates.point(text) for text in names]
-    example = spelled("model={'tree': {0.05: 'lower', 0.95: 'upper'}}", "--model tree:0.05=lower,0.95=upper")
-    raise ValueError(
-        "expected columns of forecasts such as 'MODEL-lo-90' and 'MODEL-hi-90', 'q0.1' and 'q0.9', 'mean' and 'sd', "
-        f"'member_1' and 'member_2', or 'p', got {_shown(candidates.labels)}: name them by {example}"
-    )
-
-
-def _named_point(text: str, candidates: _Candidates) -> Form:
-    """Plain column that is named as a model; or a reason why it is none."""
-    if text in candidates.ambiguous:
-        raise ValueError(candidates.ambiguous[text])
-    for form in candidates.found.get(text, {}).values():
-        raise ValueError(candidates.why_not(form))
-    for form in (form for kinds in candidates.found.values() for form in kinds.values()):
-        if text in map(str, form.columns):
+    def all(self) -> list[Form]:
+        """Every model of the frame, where none is named."""
+        found = [form for model, form in self.found.items() if owner_of(model) != model]
+        if any(form.kind in ("quantiles", "members") for form in found):
+            found = [form for form in found if form.ordered]
+        one_each = {{"members": "quantiles"}.get(form.kind, form.kind): form for form in reversed(found)}
+        if len(one_each) > 1:
+            texts = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each.values())]
             raise ValueError(
-                f"expected model={form.model!r} for {KINDS[form.kind]}{of_model(form.model)} in "
-                f"{listed(form.columns)}, got one of these columns, {text!r}"
+                f"expected forecasts of one kind, got {listed(texts, quoted=False)}: "
+                f"name the models by {option('model')}, such as {found[0].model!r}"
             )
-    if text in candidates.free and candidates.outcomes == "0/1":
-        point = f" for probabilities, or model={{{text!r}: {text!r}}} for a point forecast"
-        asked = spelled(f"model={{{text!r}: {{'p': {text!r}}}}}{point}", f"--model {text}:p={text} for probabilities")
-        raise ValueError(f"expected {asked}, got {text!r} beside outcomes 0 and 1")
-    if text in candidates.free:
-        return candidates.point(text)
-    known = [model for model in candidates.found if owner_of(model) != model and candidates.best(model) is not None]
-    raise ValueError(
-        f"expected a model of the frame ({listed(known)}) or a column of numbers as {option('model')}, got {text!r}"
-    )
+        return found or self._points()
+
+    def _points(self) -> list[Form]:
+        """Plain columns of numbers, where nothing better is there."""
+        numbers = [text for text, label in self.free.items() if label in self.numeric]
+        names = [text for text in numbers if text.lower() not in NEVER and owner_of(text) is None]
+        clear = not any(UNCLEAR.fullmatch(text) for text in names)
+        if {"unique_id", "ds"} <= set(map(str, self.labels)) and names and clear:
+            return [self._point(text) for text in names]
+        example = spelled("model={'tree': {0.05: 'lower', 0.95: 'upper'}}", "--model tree:0.05=lower,0.95=upper")
+        raise ValueError(
+            "expected columns of forecasts such as 'MODEL-lo-90' and 'MODEL-hi-90', 'q0.1' and 'q0.9', 'mean' and "
+            f"'sd', 'member_1' and 'member_2', or 'p', got {_shown(self.labels)}: name them by {example}"
+        )
+
+    def _point(self, text: str) -> Form:
+        return self._form(text, "point", [text], intervals=True)
+
+    def named(self, text: str) -> Form:
+        """A model that is named, or a plain column; or a reason why there is none."""
+        if text in self.found:
+            return self.found[text]
+        for form in self.found.values():
+            if text in map(str, form.columns):
+                whose = f"{KINDS[form.kind]}{of_model(form.model)} in {listed(form.columns)}"
+                raise ValueError(f"expected model={form.model!r} for {whose}, got {text!r}")
+        if text not in self.free:
+            models = [model for model in self.found if owner_of(model) != model]
+            known = f"a model of the frame ({listed(models)}) or a column of numbers"
+            raise ValueError(f"expected {known} as {option('model')}, got {text!r}")
+        if self.event:
+            point = f" for probabilities, or model={{{text!r}: {text!r}}} for a point forecast"
+            command = f"--model {text}:p={text} for probabilities"
+            asked = spelled(f"model={{{text!r}: {{'p': {text!r}}}}}{point}", command)
+            raise ValueError(f"expected {asked}, got {text!r} beside outcomes 0 and 1")
+        return self._point(text)
 
 
 def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
@@ -593,7 +544,7 @@ def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
             levels = np.array(order, dtype=np.float64)
             return form("quantiles", (parts[key] for key in order), levels=levels, mean=parts.get("mean"))
     elif isinstance(parts, str) or not isinstance(parts, Iterable):
-        return form("binary" if candidates.outcomes == "bool" else "point", [parts], intervals=True)
+        return form("point", [parts], intervals=True)
     elif len(members := list(parts)) > 1:
         return form("members", members)
     raise ValueError(
@@ -603,14 +554,12 @@ def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
     )
 
 
-def _check(form: Form, candidates: _Candidates) -> None:
-    """Chosen columns must hold numbers and fit the outcomes."""
+def _check(form: Form, candidates: _Candidates, wrong_value: Callable[[Label], str]) -> None:
+    """Chosen columns must hold numbers."""
     whose = of_model(form.model)
-    if problem := candidates.why_not(form):
-        raise ValueError(problem)
     _check_different(form.columns, whose)
     for column in form.columns if form.mean is None else (*form.columns, form.mean):
         if column in candidates.roles.taken:
             raise ValueError(f"expected a column of forecasts{whose}, got {column!r}, which is y, series or time")
         if column not in candidates.numeric:
-            raise ValueError(f"expected numbers in column {column!r}{whose}, got {candidates.wrong_value(column)}")
+            raise ValueError(f"expected numbers in column {column!r}{whose}, got {wrong_value(column)}")

@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.names import TIME, ColumnLayout, find, listed, rows_text
+from orcast.frame.names import TIME, ColumnLayout, Form, find, listed, rows_text
 from orcast.frame.outcomes import OutcomeTable, outcomes_beside
 from orcast.serialise import plain_id
 from orcast.validation import row_name, short
@@ -121,6 +121,12 @@ class Frame:
         if column.dtype not in (nw.Object, nw.String, nw.Unknown):
             return False
         return all(issubclass(kind, (*NUMBERS, type(None))) for kind in set(map(type, column.to_list())))
+
+    def holds_events(self, name: Any) -> bool:
+        """True if a column's values are 0 and 1, or false and true."""
+        values = self.numbers(name) if self.holds_numbers(name) else np.empty(0)
+        there = values[~np.isnan(values)]
+        return len(there) > 0 and bool(np.isin(there, (0.0, 1.0)).all())
 
     def missing(self, name: Any) -> NDArray[np.bool_]:
         """Mask of the rows without a value."""
@@ -317,28 +323,10 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
         numeric=numeric,
         model=model,
         pending=pending,
-        outcomes_in=lambda y: outcomes_in(table.column(y)),
+        is_event=table.holds_events,
         wrong_value=lambda column: _wrong_value(table.column(column)),
         **names,
     )
-
-
-def outcomes_in(column: Any) -> str | None:
-    """Content of a narwhals series of outcomes: "numbers", "0/1", "bool" or "labels"; None if there are none yet."""
-    there = column.drop_nulls()
-    if column.dtype.is_numeric():
-        values = there.cast(nw.Float64).to_numpy()
-    else:
-        kinds = set(map(type, there.to_list()))
-        if kinds and kinds <= {bool, np.bool_}:
-            return "bool"
-        if not all(issubclass(kind, NUMBERS) for kind in kinds):
-            return "labels"
-        values = there.to_numpy()
-    values = values[values == values]
-    if not len(values):
-        return None
-    return "0/1" if bool(((values == 0.0) | (values == 1.0)).all()) else "numbers"
 
 
 def _wrong_value(column: Any) -> str:
@@ -347,6 +335,22 @@ def _wrong_value(column: Any) -> str:
         if value is not None and value == value and not isinstance(value, NUMBERS):
             return f"{'text ' if isinstance(value, str) else ''}{short(value)} in {row_name(row)}"
     return f"a column of type {column.dtype}"
+
+
+def outcomes_of(frame: Frame, column: Any, form: Form) -> Array:
+    """Outcomes as forecasts of a form have them; nan where there is none yet, or no column."""
+    if column is None:
+        return np.full(frame.rows, np.nan)
+    if form.labels is not None:
+        places = label_places(frame.column(column), form.labels)
+        return np.where(places >= 0, places.astype(np.float64), np.nan)
+    values = frame.numbers(column)
+    if form.kind == "binary":
+        wrong = np.flatnonzero(~np.isnan(values) & (values != 0.0) & (values != 1.0))
+        if len(wrong):
+            found = f"{values[wrong[0]]:g} in {row_name(int(wrong[0]))}"
+            raise ValueError(f"expected outcomes 0 or 1 in column {column!r}, got {found}")
+    return values
 
 
 def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:

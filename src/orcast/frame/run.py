@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.committee.members import plan_for
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import read_bounds
-from orcast.frame.names import ColumnLayout, Form, of_model, rows_text
+from orcast.frame.names import ColumnLayout, of_model, rows_text
 from orcast.frame.options import FrameFacts, FrameOptions
 from orcast.frame.ordering import Streams, arrange
 from orcast.frame.pools import GroupPass, GroupState
-from orcast.frame.reader import Codes, Frame, find_in, label_places, show_time
+from orcast.frame.reader import Codes, Frame, find_in, show_time
 from orcast.frame.runner import Stop
 from orcast.frame.state import FrameState, ModelStreams, PanelContent, open_state
 from orcast.frame.statuses import Status
@@ -258,16 +258,6 @@ class FrameRun:
             return own if find is None else np.where(np.isnan(own), find(key, time), own), own_due
 
         return fill
-
-    def outcomes(self, form: Form) -> Array:
-        """Outcomes of the rows, as a model of this form has them; nan where there is none."""
-        column = self.layout.y
-        if column is None:
-            return np.full(self.frame.rows, np.nan)
-        if form.kind != "labels":
-            return self.frame.numbers(column)
-        places = label_places(self.frame.column(column), form.labels or ())
-        return np.where(places >= 0, places.astype(np.float64), np.nan)
 
     def _features(self, payoff: Payoff) -> dict[Any, list[Any]] | None:
         """Columns that the contexts of the payoff read; all of them if it has functions."""

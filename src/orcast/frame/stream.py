@@ -19,6 +19,7 @@ from orcast.frame.bounds import scale_between
 from orcast.frame.experts import ForecastShape, marks_of, rows_with_forecast
 from orcast.frame.names import ALARMS, Form, of_model
 from orcast.frame.ordering import Before, Entries, fill_outcomes, run_order
+from orcast.frame.reader import outcomes_of
 from orcast.frame.runner import HOLDS, MEAN, NEVER, PROMISED, SD, Inputs, Runner, RunState, Stop, runner_for
 from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.frame.times import check_known
@@ -109,7 +110,9 @@ class ModelRun:
         self.payoff, self.features = run.options.payoff, run.features
         self.clip, self.remember = run.options.outside == "clip", 0 if run.panel is None else run.panel.remember
         self.at_once, self.dated = times.at_once and not times.tied, times.kind.startswith("dates")
-        y, due, known = fill_outcomes(streams, run.codes, run.keys, run.outcomes(form), form.labels or ())
+        y, due, known = fill_outcomes(
+            streams, run.codes, run.keys, outcomes_of(run.frame, run.layout.y, form), form.labels or ()
+        )
         check_known(times, due, y)
         self.given = [run.frame.numbers(column) for column in form.columns]
         there = rows_with_forecast(form, self.given)
