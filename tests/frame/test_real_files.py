@@ -21,6 +21,7 @@ def forecasters(days: int = 12, each: int = 3, labels: bool = False, seed: int =
     p = rng.uniform(0.1, 0.9, days * each)
     won = rng.random(days * each) < p
     frame = pd.DataFrame({"date": pd.Timestamp("2024-01-01") + np.repeat(np.arange(days), each) * DAY})
+    frame["game"] = np.tile(np.arange(each), days)
     if labels:
         return frame.assign(p_home=p, p_away=1 - p, y=np.where(won, "home", "away"))
     return frame.assign(p=p, y=won.astype(float))
@@ -51,7 +52,7 @@ def test_events_of_one_time_do_not_know_each_other(labels: bool, timing: str) ->
 
 
 def test_events_of_one_time_are_the_loop_that_predicts_all_of_them_first() -> None:
-    frame = forecasters(each=4)
+    frame = forecasters(each=4).drop(columns="game")
     frame["p"] = frame.groupby("date")["p"].transform("first")  # equal forecasts stay in their order
     recal, expected = oc.Recalibrator(oc.Binary()), []
     for _, day in frame.groupby("date"):
@@ -85,11 +86,10 @@ def test_events_of_one_time_wait_in_a_state(cutoffs: bool, kind: str) -> None:
         assert again["orcast_status"].item() == "ok"
 
 
-def test_equal_rows_are_no_events_and_quantities_have_one_row_for_each_time() -> None:
+def test_events_of_a_state_have_a_column_and_quantities_one_row_for_each_time() -> None:
     frame = forecasters().assign(teams=[f"{i}" for i in range(36)])
-    assert len(chances(frame)) == len(chances(frame.assign(note=[[1]] * 36))) == 36
-    with pytest.raises(ValueError, match="got 2 rows: 4, 36 that are equal in all: drop all but one"):
-        oc.recalibrate(pd.concat((frame, frame[4:5]), ignore_index=True))
+    with pytest.raises(ValueError, match="expected a column that tells events of one time apart beside a state"):
+        oc.recalibrate(forecasters().drop(columns="game"), state=oc.FrameState())
     state = oc.FrameState()
     oc.recalibrate(forecasters(each=1).assign(cutoff=lambda f: f.date - DAY), state=state)
     with pytest.raises(ValueError, match="expected one row for each time and cutoff"):
@@ -118,7 +118,9 @@ def test_hours_that_clocks_repeat_are_named() -> None:
 def test_text_among_numbers_is_shown_with_its_row(make: Any, column: str) -> None:
     table: dict[str, Any] = {"y": [1.0, 2.0, 3.0], "q0.1": [0.0, 1.0, 2.0], "q0.9": [2.0, 3.0, 4.0]}
     table[column] = ["1.5", None, "2,5"]
-    with pytest.raises((TypeError, ValueError), match=rf"expected numbers .*{column}.* got text '1.5' in row 0") as caught:
+    with pytest.raises(
+        (TypeError, ValueError), match=rf"expected numbers .*{column}.* got text '1.5' in row 0"
+    ) as caught:
         oc.recalibrate(make(table))
     assert caught.match(SENTENCE)
     if make is pd.DataFrame:

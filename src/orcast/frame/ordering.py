@@ -13,21 +13,19 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.names import NEVER, ColumnLayout, listed, of_series, owner_of, rows_text
+from orcast.frame.names import ColumnLayout, listed, of_series, owner_of
 from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import Calendar, RowTimes, Stamps, Step, count_horizons
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import running_lag
 from orcast.validation import option, row_name
 
-# Types of columns whose values may not be compared.
-NOT_COMPARED = (nw.Object, nw.List, nw.Array, nw.Struct)
 # Numbers that tell events of one time apart.
 MARKS = 2**20
 Array = NDArray[np.float64]
@@ -76,7 +74,7 @@ def arrange(
     calendar: Calendar,
     before: Step | None = None,
     *,
-    events: Sequence[str] | bool | None = None,
+    events: Sequence[str] | Literal[False] | None = None,
 ) -> Streams:
     """Put the rows in the order of play; ``before`` is the step of a state.
 
@@ -109,13 +107,13 @@ def _with_events(
     layout: ColumnLayout,
     codes: Codes,
     keys: Sequence[Hashable],
-    events: Sequence[str] | bool | None,
+    events: Sequence[str] | Literal[False] | None,
 ) -> RowTimes:
     """Times of events (0 or 1, or a label), of which a series may have several at one time and cutoff.
 
     All of them are forecast before an outcome of that time is used.
     """
-    if layout.time is None or layout.forms[0].ordered or any(form.ordered for form in layout.forms):
+    if layout.time is None or any(form.ordered for form in layout.forms):
         return rows
     order = np.lexsort((rows.time, rows.cutoff, codes))
     new = changes(order, codes, rows.cutoff, rows.time)
@@ -124,12 +122,10 @@ def _with_events(
         if tied:
             _refuse_twice((codes, rows.cutoff, rows.time), keys, rows)
         return rows
-    if tied:
-        _refuse_equal(frame, layout)
     group = np.empty(len(order), dtype=np.int64)
     group[order] = np.cumsum(new)
-    columns = _event_columns(frame, layout, group, tied) if events is None or events is True else tuple(events)
-    marks = _marks(frame, layout, columns)
+    columns = _event_columns(frame, layout, group, tied) if events is None else tuple(events)
+    marks = _marks(frame, columns)
     # events with equal marks are numbered
     order = np.lexsort((marks, group))
     base, place = group[order] * MARKS * 2, np.arange(len(order))
@@ -140,7 +136,7 @@ def _with_events(
 
 
 def _event_columns(frame: Frame, layout: ColumnLayout, group: Codes, tied: bool) -> tuple[str, ...]:
-    """Columns that tell events of one time apart: the first that does, or all of text; none if forecasts have to."""
+    """Columns that tell events of one time apart: the first that does, or all of text; none if none do."""
     taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
     free = {name: kind for name, kind in frame.reading.schema.items() if name not in taken and owner_of(name) is None}
     text = tuple(name for name, kind in free.items() if kind in (nw.String, nw.Categorical, nw.Enum))
@@ -154,38 +150,17 @@ def _event_columns(frame: Frame, layout: ColumnLayout, group: Codes, tied: bool)
     return ()
 
 
-def _marks(frame: Frame, layout: ColumnLayout, columns: tuple[str, ...]) -> NDArray[np.int64]:
-    """Number below `MARKS` for each row, equal where some columns are; without columns, where forecasts are."""
+def _marks(frame: Frame, columns: tuple[str, ...]) -> NDArray[np.int64]:
+    """Number below `MARKS` for each row, equal where some columns are."""
     if missing := set(columns) - set(frame.reading.columns):
         raise ValueError(f"expected {listed(sorted(missing))}, which tell events apart in the state, got none")
-    if columns:
-        which, names = frame.keys(list(columns))
-        return np.array([zlib.crc32(repr(name).encode()) % MARKS for name in names], dtype=np.int64)[which]
-    found = np.zeros(frame.rows, dtype=np.uint64)
-    for column in (column for form in layout.forms for column in form.columns):
-        # a file may change the last digits
-        found = (found ^ (frame.numbers(column).round(9) + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-        found ^= found >> np.uint64(29)
-    return (found >> np.uint64(45)).astype(np.int64)
+    which, names = frame.keys(list(columns))
+    return np.array([zlib.crc32(repr(name).encode()) % MARKS for name in names], dtype=np.int64)[which]
 
 
 def _marked(kind: str, time: Stamps, marks: Codes) -> Stamps:
     """Stamps in the order of time, then of the marks."""
     return time * MARKS + marks if kind == "whole numbers" and (np.abs(time) < 2**40).all() else time + marks
-
-
-def _refuse_equal(frame: Frame, layout: ColumnLayout) -> None:
-    """Rows that are equal in every column are no events of their own, if a column could tell them apart."""
-    taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
-    columns = [c for c in frame.reading.columns if owner_of(str(c)) is None and str(c).lower() not in NEVER - {"y"}]
-    if taken.issuperset(columns) or any(kind in NOT_COMPARED for kind in frame.reading.schema.values()):
-        return
-    equal = np.flatnonzero(frame.reading.is_duplicated().to_numpy())
-    if len(equal):
-        raise ValueError(
-            f"expected events that differ in some column, got {rows_text(equal)} that are equal in all: drop all but "
-            "one of them"
-        )
 
 
 def _refuse_twice(

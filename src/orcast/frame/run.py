@@ -205,7 +205,10 @@ class FrameRun:
         self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known)
         if before is not None:
             before.check(self.facts)
-        return arrange(self.frame, times, layout, *place, content.calendar, content.step, events=events)
+        found = arrange(self.frame, times, layout, *place, content.calendar, content.step, events=events)
+        if self.panel is not None and found.times.tied and not found.times.event_columns:
+            raise ValueError("expected a column that tells events of one time apart beside a state, got none")
+        return found
 
     def _add_streams(self) -> None:
         """Add other streams of the state: of the frame's series, and of others with an outcome to be used."""
