@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from orcast.frame.ordering import Before, Entries, run_order
+from orcast.frame.ordering import Before, run_order
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import running_lag
 
@@ -14,7 +17,7 @@ flags = st.booleans() | st.just(True)
 
 
 def slow_order(
-    entries: Entries, before: Before, at_once: bool, most: int
+    entries: tuple[Any, ...], before: Before, at_once: bool, most: int
 ) -> tuple[list[list[int]], list[int], list[int]]:
     """Before each forecast come the outcomes known by then, in the order of knowledge, times and cutoffs; then gaps."""
     time, cutoff, due, there, good = entries
@@ -74,8 +77,8 @@ def test_the_order_of_run_rounds_is_its_definition(data: st.DataObject, at_once:
     rounds = old + data.draw(st.integers(0, 9))
     issued = sorted(data.draw(st.permutations(range(1, rounds + 1)))[:old])
     before = Before(issued, rounds, data.draw(st.none() | st.sampled_from([0.0, 0.5, 2.0])))
-    entries = Entries(time, cutoff, due, there, good)
-    events, *dropped = run_order(entries, before, at_once=at_once, most=most)
-    slow, *slowly_dropped = slow_order(entries, before, at_once, most)
+    rows: Any = SimpleNamespace(time=time, cutoff=cutoff, due=due, known=there, value=np.where(good, 0.0, np.nan))
+    events, *dropped = run_order(rows, before, at_once=at_once, most=most)
+    slow, *slowly_dropped = slow_order((time, cutoff, due, there, good), before, at_once, most)
     assert events.tolist() == slow
     assert dropped == slowly_dropped

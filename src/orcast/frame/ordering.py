@@ -11,9 +11,9 @@ import dataclasses
 import heapq
 import zlib
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -74,7 +74,7 @@ def arrange(
     calendar: Calendar,
     before: Step | None = None,
     *,
-    events: Sequence[str] | Literal[False] | None = None,
+    events: Sequence[str] | bool | None = None,
 ) -> Streams:
     """Put the rows in the order of play; ``before`` is the step of a state.
 
@@ -107,7 +107,7 @@ def _with_events(
     layout: ColumnLayout,
     codes: Codes,
     keys: Sequence[Hashable],
-    events: Sequence[str] | Literal[False] | None,
+    events: Sequence[str] | bool | None,
 ) -> RowTimes:
     """Times of events (0 or 1, or a label), of which a series may have several at one time and cutoff.
 
@@ -124,7 +124,7 @@ def _with_events(
         return rows
     group = np.empty(len(order), dtype=np.int64)
     group[order] = np.cumsum(new)
-    columns = _event_columns(frame, layout, group, tied) if events is None else tuple(events)
+    columns = _event_columns(frame, layout, group, tied) if events is None or events is True else tuple(events)
     marks = _marks(frame, columns)
     # events with equal marks are numbered
     order = np.lexsort((marks, group))
@@ -223,18 +223,34 @@ def fill_outcomes(
     return filled, filled_due, known[~np.isnan(y[known])]
 
 
-class Entries(NamedTuple):
-    """The open rows of a stream, a place each: those that are pending from before, then the new ones.
+@dataclass
+class OpenRows:
+    """Rows that are not settled, of a stream or of one after the other: those pending from before, then new ones."""
 
-    `time` is what a row is about, `cutoff` when it was issued, `due` when its outcome is known.  `there`: it has an
-    outcome; `good`: one that can be used.
-    """
-
+    at: NDArray[Any]  # where they stand in the log of their stream
+    row: NDArray[Any]  # of the frame; -1 if pending from before
     time: Stamps
     cutoff: Stamps
     due: Stamps
-    there: NDArray[np.bool_]
-    good: NDArray[np.bool_]
+    value: Array  # the outcome in the units of the space, nan where it is unknown or outside
+    known: NDArray[np.bool_]
+    point: Array
+    low: Array
+    high: Array
+    step: NDArray[np.int64]  # index of the time in steps of the series
+    settled: NDArray[np.bool_]  # whether the committee has used the outcome
+
+    @classmethod
+    def joined(cls, parts: Iterable[OpenRows]) -> OpenRows:
+        """All rows of some tables."""
+        return cls(*map(np.concatenate, zip(*(vars(each).values() for each in parts), strict=True)))
+
+    def part(self, first: int, last: int) -> OpenRows:
+        """Rows from one to another, which are not copied."""
+        return OpenRows(*(each[first:last] for each in vars(self).values()))
+
+    def __len__(self) -> int:
+        return len(self.time)
 
 
 class Before(NamedTuple):
@@ -246,7 +262,7 @@ class Before(NamedTuple):
 
 
 def run_order(
-    entries: Entries,
+    rows: OpenRows,
     before: Before = Before(),  # noqa: B008
     *,
     at_once: bool,
@@ -260,17 +276,18 @@ def run_order(
     twice the usual lag and two, as in `orcast.rounds`; whether its outcome comes later does not matter.
 
     >>> import numpy as np
-    >>> time, cutoff, yes = np.array([2, 3, 4]), np.array([0, 1, 2]), np.ones(3, dtype=bool)
-    >>> entries = Entries(time, cutoff, time, yes, yes)
-    >>> run_order(entries, at_once=False, most=10)[0].tolist()     # 0: forecast, 1: its outcome
+    >>> from types import SimpleNamespace
+    >>> time, yes = np.array([2, 3, 4]), np.ones(3, dtype=bool)
+    >>> rows = SimpleNamespace(time=time, cutoff=time - 2, due=time, known=yes, value=np.zeros(3))
+    >>> run_order(rows, at_once=False, most=10)[0].tolist()     # 0: forecast, 1: its outcome
     [[0, 0], [0, 1], [1, 0], [0, 2]]
     """
-    old, n, there = len(before.issued), len(entries.time), entries.there
+    old, n, there = len(before.issued), len(rows.time), rows.known
     count = int(there[old:].sum())
     if at_once and there[: old + count].all() and old + n - count <= most:
-        return _order_at_once(entries, old), [], []
-    run_rounds = _Order(entries, before, most)
-    for i, cutoff in enumerate(entries.cutoff[old:].tolist(), old):
+        return _order_at_once(rows, old), [], []
+    run_rounds = _Order(rows, before, most)
+    for i, cutoff in enumerate(rows.cutoff[old:].tolist(), old):
         run_rounds.settle(None if at_once else cutoff)
         run_rounds.expire()
         run_rounds.predict(i)
@@ -282,7 +299,7 @@ def run_order(
 class _Order:
     """Events as they are put in order, one after the other."""
 
-    def __init__(self, entries: Entries, before: Before, most: int) -> None:
+    def __init__(self, rows: OpenRows, before: Before, most: int) -> None:
         self.most, self.count, self.usual_lag = most, before.rounds, before.usual_lag
         self.events: list[tuple[int, int]] = []
         self.evicted: list[int] = []
@@ -292,9 +309,9 @@ class _Order:
         self.newest_over, pending = before.rounds, set(before.issued)
         while self.newest_over in pending:
             self.newest_over -= 1
-        times = entries.due.tolist(), entries.time.tolist(), entries.cutoff.tolist()
-        self.due = list(zip(*times, range(len(entries.time)), strict=True))
-        self.there, self.good = entries.there.tolist(), entries.good.tolist()
+        times = rows.due.tolist(), rows.time.tolist(), rows.cutoff.tolist()
+        self.due = list(zip(*times, range(len(rows.time)), strict=True))
+        self.there, self.good = rows.known.tolist(), (~np.isnan(rows.value)).tolist()
         self.ready = [self.due[i] for i in self.pending if self.there[i]]
         heapq.heapify(self.ready)
 
@@ -334,13 +351,13 @@ class _Order:
         return self.pending.pop(i)
 
 
-def _order_at_once(entries: Entries, old: int) -> Events:
+def _order_at_once(rows: OpenRows, old: int) -> Events:
     """Events where each outcome is known before the next forecast, and none is lost or missing between others."""
-    first = np.argsort(entries.time[:old], kind="stable")
-    new = np.arange(old, len(entries.time))
-    ends = np.where(entries.good, SETTLE, DROP)
+    first = np.argsort(rows.time[:old], kind="stable")
+    new = np.arange(old, len(rows.time))
+    ends = np.where(np.isnan(rows.value), DROP, SETTLE)
     both = np.empty((len(new), 2, 2), dtype=np.int64)  # the forecast of each entry, and its outcome
     both[:, 0, 0], both[:, 1, 0], both[:, :, 1] = PREDICT, ends[new], new[:, None]
     happens = np.ones((len(new), 2), dtype=bool)
-    happens[:, 1] = entries.there[new]
+    happens[:, 1] = rows.known[new]
     return np.concatenate((np.column_stack((ends[first], first)), both[happens]))

@@ -23,8 +23,9 @@ from orcast.adapters import reach_of
 from orcast.committee.group import Group, GroupRun
 from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
 from orcast.engine import admissible
+from orcast.frame.ordering import OpenRows
 from orcast.frame.runner import NEVER, Stop
-from orcast.frame.stream import NOTHING, OpenRows, PendingColumn, Stream, StreamRun
+from orcast.frame.stream import NOTHING, PendingColumn, Stream, StreamRun
 from orcast.frame.times import NEW_CLOCK, Clock, Stamps, seasons_of
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.persistence import UNREADABLE, unusable

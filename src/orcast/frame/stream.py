@@ -7,7 +7,7 @@ still refuse the whole.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from orcast.draws import derived_seed
 from orcast.frame.bounds import scale_between
 from orcast.frame.experts import ForecastShape, marks_of, rows_with_forecast
 from orcast.frame.names import ALARMS, Form, of_model
-from orcast.frame.ordering import Before, Entries, fill_outcomes, run_order
+from orcast.frame.ordering import Before, OpenRows, fill_outcomes, run_order
 from orcast.frame.reader import outcomes_of
 from orcast.frame.runner import HOLDS, MEAN, NEVER, PROMISED, SD, Inputs, Runner, RunState, Stop, runner_for
 from orcast.frame.statuses import STATUS_TEXTS, Status
@@ -187,36 +187,6 @@ def run_streams(runs: list[StreamRun], stop: Stop = NEVER) -> None:
         run.write()
 
 
-@dataclass
-class OpenRows:
-    """Rows that are not settled, of a stream or of one after the other: those pending from before, then new ones."""
-
-    at: NDArray[Any]  # where they stand in the log of their stream
-    row: NDArray[Any]  # of the frame; -1 if pending from before
-    time: Stamps
-    cutoff: Stamps
-    due: Stamps
-    value: Array  # the outcome in the units of the space, nan where it is unknown or outside
-    known: NDArray[np.bool_]
-    point: Array
-    low: Array
-    high: Array
-    step: NDArray[np.int64]  # index of the time in steps of the series
-    settled: NDArray[np.bool_]  # whether the committee has used the outcome
-
-    @classmethod
-    def joined(cls, parts: Iterable[OpenRows]) -> OpenRows:
-        """All rows of some tables."""
-        return cls(*map(np.concatenate, zip(*(vars(each).values() for each in parts), strict=True)))
-
-    def part(self, first: int, last: int) -> OpenRows:
-        """Rows from one to another, which are not copied."""
-        return OpenRows(*(each[first:last] for each in vars(self).values()))
-
-    def __len__(self) -> int:
-        return len(self.time)
-
-
 class StreamRun:
     """One stream of a model.
 
@@ -279,7 +249,7 @@ class StreamRun:
         """Put the events in order: each new row after the outcomes that it could know."""
         rows, before = self.open_rows, self.before
         events, self.evicted, self.expired = run_order(
-            Entries(rows.time, rows.cutoff, rows.due, rows.known, ~np.isnan(rows.value)),
+            rows,
             Before() if before is None else before.recal.before(),
             at_once=self.model.at_once,
             most=MAX_PENDING,
