@@ -23,12 +23,8 @@ CLEAR_FAULT, LEAST_FIRM = 4.0, 0.5
 LEAST_SHARE = 1e-12
 # Steps around other priors, how the temperature falls in each, and the least log mass that a solution has as a prior.
 PROXIMAL_STEPS, PROXIMAL_FALL, LEAST_PRIOR = 60, 0.7, -6.0
-# Lengths that are tried for a step of the best forecast.
-HALVINGS = 5
 # Rounding errors, relative to the gap between two levels.
 BARELY = 1e-11
-# Steps towards the highest temperature that holds, and towards the mix.
-NEAREST = 4
 # The temperature falls once less than this share of the budget is left, to at least this share of itself.
 FIRM, LEAST_SOFT = 0.8, 0.02
 
@@ -117,7 +113,6 @@ def descend(rules, memory, temperature, round, start, w):
         error = solve_strictly(rules, lower, round, start, lp, w)
         keep_if_better(judge(rules, memory, round, round.result, w), lp, lower, round, w)
         if w.best_missing <= 0.0:
-            approach(rules, memory, lower, temperature, round, start, w)
             break
         if error > TRUSTED and ratio < CLOSEST_RATIO:
             ratio = sqrt(ratio)
@@ -126,24 +121,6 @@ def descend(rules, memory, temperature, round, start, w):
         copy(lp, n, start)
         if temperature < LOWEST * min(rules.temperature, 1.0):
             break
-    release(w, used)
-
-
-def approach(rules, memory, lower, higher, round, start, w):
-    """Take the forecast nearest to the mix that holds, between two temperatures of which the lower one does."""
-    n = cell_count(round)
-    used = mark(w)
-    lp = take(w, n)
-    for _ in range(NEAREST):
-        middle = sqrt(lower * higher)
-        solve_strictly(rules, middle, round, start, lp, w)
-        if judge(rules, memory, round, round.result, w) > 0.0:
-            higher = middle
-            continue
-        lower = middle
-        keep(lp, lower, round, w)
-    copy(w.best_p, n, round.result)
-    judge(rules, memory, round, round.result, w)
     release(w, used)
 
 
@@ -224,22 +201,6 @@ def first_solution(rules, memory, round, lp, w):
         release(w, used)
 
 
-def try_experts(rules, memory, round, w):
-    """Judge the forecast of each expert: it has no regret, where an equilibrium has a tiny one at any temperature."""
-    if rules.crps + rules.mse == 0:
-        return
-    n = cell_count(round)
-    used = mark(w)
-    lp = take(w, n)
-    for e in range(rules.experts):
-        if w.best_missing <= 0.0:
-            break
-        copy(cut(round.rivals, e * rules.capacity, rules.capacity), n, round.result)
-        log_masses(n, round.result, lp)
-        keep_if_better(judge(rules, memory, round, round.result, w), lp, 0.0, round, w)
-    release(w, used)
-
-
 def try_ends(rules, memory, round, w):
     """Judge masses at the two ends, which win for quantiles alone: F is where H falls through 0, just below a level."""
     n, levels, knots, slopes = cell_count(round), rules.levels, w.cumulative_knots, w.cumulative_slopes
@@ -300,7 +261,7 @@ def step_by_step(rules, memory, round, start, w):
             temperature *= 2.0
             continue
         temperature *= PROXIMAL_FALL
-        move_best(rules, memory, round, w)
+        keep_if_better(judge(rules, memory, round, round.result, w), lp, 0.0, round, w)
         if w.best_missing <= 0.0:
             break
         for k in range(n):
@@ -308,56 +269,13 @@ def step_by_step(rules, memory, round, start, w):
     release(w, used)
 
 
-def move_best(rules, memory, round, w):
-    """Move the best forecast towards the one of the round as far as the certificate fails by less: halving the way."""
-    n, p, before = cell_count(round), round.result, w.best_missing
-    used = mark(w)
-    new, old, lp = take(w, n), take(w, n), take(w, n)
-    copy(p, n, new)
-    copy(w.best_p, n, old)
-    share = 1.0
-    for _ in range(HALVINGS):
-        for k in range(n):
-            p[k] = share * new[k] + (1.0 - share) * old[k]
-        log_masses(n, p, lp)
-        keep_if_better(judge(rules, memory, round, p, w), lp, 0.0, round, w)
-        if w.best_missing < before:
-            break
-        share *= 0.5
-    release(w, used)
-
-
-def mix_in(rules, memory, mix, round, w):
-    """Mix into the best forecast, which holds, as much of the mix as it bears."""
-    p, n = round.result, cell_count(round)
-    used = mark(w)
-    lp, found = take(w, n), take(w, n)
-    copy(w.best_p, n, found)
-    share = 0.0
-    step = 0.5
-    for _ in range(NEAREST):
-        for k in range(n):
-            p[k] = (share + step) * mix[k] + (1.0 - share - step) * found[k]
-        if judge(rules, memory, round, p, w) <= 0.0:
-            share += step
-            log_masses(n, p, lp)
-            keep(lp, round.info.temperature, round, w)
-        step *= 0.5
-    release(w, used)
-
-
-def search(rules, memory, mix, thorough, round, lp, w):
+def search(rules, memory, thorough, round, lp, w):
     """Search for a forecast that holds, from an equilibrium lp that does not; the best one becomes the forecast."""
     n = cell_count(round)
     descend(rules, memory, round.info.temperature, round, lp, w)
-    if w.best_missing <= 0.0:
-        return
-    try_ends(rules, memory, round, w)
-    try_priors(rules, memory, round, lp, w)
-    if w.best_missing <= 0.0:
-        mix_in(rules, memory, mix, round, w)
-    else:
-        try_experts(rules, memory, round, w)
+    if w.best_missing > 0.0:
+        try_ends(rules, memory, round, w)
+        try_priors(rules, memory, round, lp, w)
     copy(w.best_p, n, round.result)
     if judge(rules, memory, round, round.result, w) > 0.0 and thorough:
         allow_resolution(rules, memory, n, round, round.result, w)
@@ -367,7 +285,7 @@ def run_rounds(rules, memory, mix, reserved, thorough, round, w):
     """Fill the forecast of a round and its certificate: the equilibrium around the mix, at a temperature that holds.
 
     If the certificate does not hold at the usual temperature, the temperature is lowered by continuation. A branch of
-    equilibria may end; then those around other priors are tried, and last the experts' own forecasts. The forecast that
+    equilibria may end; then masses at the two ends are tried, and equilibria around other priors. The forecast that
     holds, or comes closest, is used.
     """
     n = cell_count(round)
@@ -384,5 +302,5 @@ def run_rounds(rules, memory, mix, reserved, thorough, round, w):
     w.best_missing = judge(rules, memory, round, round.result, w)
     if not w.best_missing <= 0.0:
         copy(round.result, n, w.best_p)
-        search(rules, memory, mix, thorough, round, lp, w)
+        search(rules, memory, thorough, round, lp, w)
     release(w, used)
