@@ -5,7 +5,7 @@ from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, real_power, re
 
 cdef double BINARY_DELAY_TEMPERATURE, DELAY_TEMPERATURE, MAX_STEP, MIN_SLOPE, SHRINK, TRUSTED, STEEP
 cdef double LEAST_MASS, TOLERANCE, SETTLED, SURE, INF
-cdef Py_ssize_t STRICT_STEPS, HALVINGS, REFINEMENTS, STEPS, NEWTON_STEPS, TRIES, UNIT_PASSES
+cdef Py_ssize_t STRICT_STEPS, HALVINGS, STEPS, NEWTON_STEPS, TRIES, UNIT_PASSES
 
 @cython.locals(k=Py_ssize_t)
 cdef (Py_ssize_t, double) hat(double, Py_ssize_t) noexcept nogil
@@ -35,12 +35,9 @@ cdef double mass_at(Workspace, double, Row, Py_ssize_t, double) noexcept nogil
 cdef double masses_at(Workspace, double, Row, double, Py_ssize_t, double, Row) noexcept nogil
 cdef void balance(double, Row, Row, Workspace) noexcept nogil
 cdef void equilibrium(double, double, Row, Row, Workspace) noexcept nogil
+cdef void equilibrium_of_several(double, double, Row, Row, Workspace) noexcept nogil
 
 cdef (double, double, double) certify(Row, Workspace) noexcept nogil
 cdef double floor_term(Workspace, Row, Row) noexcept nogil
 cdef bint allows(double, double, double, double) noexcept nogil
 cdef (double, double, double) solve(double, double, double, double, Row, Workspace) noexcept nogil
-cdef (double, double, double, double) cooled(double, double, double, Row, Row, Workspace) noexcept nogil
-cdef (double, double, double) refined(
-    double, double, double, double, double, double, Row, Row, Workspace
-) noexcept nogil

@@ -24,7 +24,7 @@ from orcast.constants import (
 
 # The least mass of a cell.
 LEAST_MASS = 1e-300
-HALVINGS, REFINEMENTS = 40, 2
+HALVINGS = 40
 TOLERANCE, STEPS, NEWTON_STEPS, TRIES = 1e-10, 60, 12, 6
 # Passes of a bisection that update the units of the regrets, and the change at which they have settled.
 UNIT_PASSES, SETTLED = 4, 1e-6
@@ -265,6 +265,9 @@ def level_of(w, kappa, pulls, c, at):
 def gap(w, kappa, pulls, c, at, level):
     """Value of `level_of` at a mass of a cell minus a level, which on two cells is that of the other one."""
     if w.cells == 2:
+        w.trial[c] = at
+        w.trial[1 - c] = 1.0 - at
+        regret_pulls(w, w.trial, w.eager, pulls)
         level = level_of(w, kappa, pulls, 1 - c, 1.0 - at)
     return level_of(w, kappa, pulls, c, at) - level
 
@@ -321,10 +324,6 @@ def balance(kappa, pulls, p, w):
     At a jump of the sum one cell has several masses at that level; between them its own mass is searched for.
     """
     cells = w.cells
-    if cells == 2:
-        p[1] = mass_at(w, kappa, pulls, 1, 0.0)
-        p[0] = 1.0 - p[1]
-        return
     low = INF
     high = -INF
     for c in range(cells):
@@ -361,14 +360,27 @@ def balance(kappa, pulls, p, w):
 
 
 def equilibrium(kappa, eager, p, pulls, w):
-    """Fill p with the equilibrium at a temperature, around the prior: on two cells the nearest one."""
+    """Fill p with the equilibrium at a temperature, around the prior: on two cells the nearest, also at 0."""
+    m = mark(w)
+    if w.cells == 2:
+        w.trial, w.eager = take(w, 2), eager
+        p[1] = mass_at(w, kappa, pulls, 1, 0.0)
+        p[0] = 1.0 - p[1]
+    else:
+        equilibrium_of_several(kappa, eager, p, pulls, w)
+    release(w, m)
+    if w.drawn:
+        lift(w, p)
+
+
+def equilibrium_of_several(kappa, eager, p, pulls, w):
+    """Fill p with an equilibrium of more than two cells."""
     m = mark(w)
     log_prior, before = take(w, w.cells), take(w, w.rivals)
     for c in range(w.cells):
         p[c] = w.prior[c]
         log_prior[c] = log(p[c])
-    regret_pulls(w, p, eager, pulls)
-    if w.cells == 2 or not newton(kappa, eager, log_prior, p, pulls, w) <= TRUSTED:
+    if not newton(kappa, eager, log_prior, p, pulls, w) <= TRUSTED:
         for _ in range(UNIT_PASSES):
             copy(pulls, w.rivals, before)
             balance(kappa, pulls, p, w)
@@ -379,8 +391,6 @@ def equilibrium(kappa, eager, p, pulls, w):
             if change <= 0.0:
                 break
     release(w, m)
-    if w.drawn:
-        lift(w, p)
 
 
 # --- the certificate, and the temperature that it allows
@@ -465,53 +475,28 @@ def allows(linear, bound, free, budget):
 
 
 def solve(kappa, pending, free, budget, p, w):
-    """Fill the forecast; return the temperature used (0: none holds) and its certificate: `linear` and `bound`.
+    """Fill the forecast; return the temperature used and its certificate: `linear` and `bound`.
 
-    The equilibrium at the usual temperature, or at a lower one where the slack that is `free` does not allow it. If
+    The equilibrium at the usual temperature, or at half of it and so on until the slack that is `free` allows it. If
     none is allowed, the bound of a drawn forecast grows by what is missing, at most by twice the resolution.
     """
-    soft = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE if w.cells == 2 else DELAY_TEMPERATURE)
+    eager = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE if w.cells == 2 else DELAY_TEMPERATURE)
     m = mark(w)
     pulls = take(w, w.rivals)
-    warm = kappa * soft
-    equilibrium(warm, soft, p, pulls, w)
+    temperature = kappa * eager
+    equilibrium(temperature, eager, p, pulls, w)
     linear, bound, resolution = certify(p, w)
-    if not allows(linear, bound, free, budget):
-        warm, linear, bound, resolution = cooled(warm, free, budget, p, pulls, w)
-        if w.drawn and not allows(linear, bound, free, budget):
-            bound += min(linear - bound - free, 2.0 * max(resolution, 0.0))
-    release(w, m)
-    return warm, linear, bound
-
-
-def cooled(warm, free, budget, p, pulls, w):
-    """As `solve`, for temperatures below one that the slack does not allow."""
-    cool = warm
-    linear = bound = INF
-    resolution = 0.0
     for _ in range(HALVINGS):
-        cool *= 0.5
-        equilibrium(cool, 1.0, p, pulls, w)
-        linear, bound, resolution = certify(p, w)
         if allows(linear, bound, free, budget):
-            cool, linear, bound = refined(warm, cool, free, budget, linear, bound, p, pulls, w)
-            return cool, linear, bound, 0.0
-        warm = cool
-    return 0.0, linear, bound, resolution
-
-
-def refined(warm, cool, free, budget, linear, bound, p, pulls, w):
-    """As `solve`, for temperatures between `cool`, which the slack allows, and `warm`, which it does not."""
-    m = mark(w)
-    trial = take(w, w.cells)
-    for _ in range(REFINEMENTS):
-        middle = sqrt(warm * cool)
-        equilibrium(middle, 1.0, trial, pulls, w)
-        high, size, _beyond = certify(trial, w)
-        if allows(high, size, free, budget):
-            copy(trial, w.cells, p)
-            cool, linear, bound = middle, high, size
-        else:
-            warm = middle
+            break
+        temperature *= 0.5
+        equilibrium(temperature, 1.0, p, pulls, w)
+        linear, bound, resolution = certify(p, w)
+    if w.cells == 2 and not allows(linear, bound, free, budget):
+        temperature = 0.0
+        equilibrium(temperature, 1.0, p, pulls, w)
+        linear, bound, resolution = certify(p, w)
+    if w.drawn and not allows(linear, bound, free, budget):
+        bound += min(linear - bound - free, 2.0 * max(resolution, 0.0))
     release(w, m)
-    return cool, linear, bound
+    return temperature, linear, bound

@@ -62,8 +62,8 @@ cdef class Workspace:
     # `vertices`, which are `nodes` if the forecast is `drawn`), and against each of the rivals; pull on each event that
     # does not depend on the forecast, and factor of its squared error
     cdef Py_ssize_t cells, first, events, vertices, rivals, drawn
-    cdef Row nodes, fixed, fixed_size, cumulative_regret, experts, units, prior
-    cdef double hat_factor, regret_factor, brier
+    cdef Row nodes, fixed, fixed_size, cumulative_regret, experts, units, prior, trial
+    cdef double hat_factor, regret_factor, brier, eager
 
 cdef inline Row new_block(Py_ssize_t size) noexcept nogil:
     cdef Row block = <Row> malloc(size * sizeof(double))
