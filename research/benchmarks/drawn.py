@@ -54,7 +54,7 @@ def swap_regret(seed: int, rounds: int) -> tuple[float, float]:
     recal = oc.Recalibrator(oc.Labels(labels), payoff, randomised=seed)
     for _ in range(rounds):
         p = recal.predict([1 / 3] * 3)
-        recal.decide()
+        recal.decide(p)
         recal.update(labels[int(p.mass.argmin())])
     found = recal.guarantee.empirical
     assert found is not None

@@ -294,13 +294,15 @@ class Forecaster:
             self.rounds, self._experts = was
 
     @locked
-    def decide(self, *, id: Hashable = None, rng: np.random.Generator | None = None) -> Any:
+    def decide(self, p: Any, *, id: Hashable = None, rng: np.random.Generator | None = None) -> Any:
         """Draw the action of a pending round, with the weights that the `SwapRegret` of the payoff adds to the ledger.
 
         The draw belongs to the round: a second call returns the same action.
 
         Parameters
         ----------
+        p
+            Forecast of the round, as `predict` returned it.
         id
             Id of the round; by default the unnamed one.
         rng
@@ -323,7 +325,7 @@ class Forecaster:
         >>> payoff = oc.payoffs.SwapRegret(["take", "leave"], umbrella)
         >>> recal = oc.Recalibrator(oc.Binary(), payoff, randomised=7)
         >>> p = recal.predict(0.6)
-        >>> recal.decide()
+        >>> recal.decide(p)
         'take'
         >>> recal.update(1)
         >>> round(recal.guarantee.empirical.actions["take"].utility, 3)
@@ -332,6 +334,9 @@ class Forecaster:
         engine, entry = self.engine, self.rounds.find(id)
         if not isinstance(engine, DenseEngine) or not engine.actions.payoff:
             raise TypeError(f"expected a payoff with one SwapRegret, whose weights are drawn, got {self.payoff!r}")
+        issued = engine.forecast(entry.record)
+        if not isinstance(p, type(issued)) or not np.array_equal(p.mass, issued.mass):
+            raise ValueError(f"expected the forecast of the pending round {short(id)}, got {short(p)}")
         return engine.decide(entry.record, rng)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:

@@ -32,7 +32,7 @@ def attacked(rounds: int, *, decide: bool, seed: int = 0) -> tuple[float, Any]:
     recal, table = oc.Recalibrator(LABELS, swap(), randomised=seed), np.zeros((3, 3))
     for _ in range(rounds):
         p = recal.predict(EVEN)
-        action = recal.decide() if decide else p.mode()
+        action = recal.decide(p) if decide else p.mode()
         weights = weights_of(recal, p) if decide else p.mass
         y = LABELS.labels[int(np.argmin(weights))]
         table[LABELS.labels.index(action), LABELS.labels.index(y)] += 1.0
@@ -82,17 +82,16 @@ def test_action_belongs_to_the_round(space: Any, seed: int | None, tmp_path: Pat
     forecast, y = (EVEN, "b") if labels else (oc.Normal(0.4, 0.2), 0.3)
     recal, rng = oc.Recalibrator(space, payoff, randomised=seed), np.random.default_rng(0)
     if seed is None:
-        recal.predict(forecast)
         with pytest.raises(TypeError, match="expected rng="):
-            recal.decide()
+            recal.decide(recal.predict(forecast))
     for _ in range(4):
-        recal.predict(forecast)
-        action = recal.decide(rng=rng)
-        recal.predict(forecast)
-        assert {recal.decide(rng=rng) for _ in range(5)} == {action}
+        p = recal.predict(forecast)
+        action = recal.decide(p, rng=rng)
+        p = recal.predict(forecast)
+        assert {recal.decide(p, rng=rng) for _ in range(5)} == {action}
         recal.save(tmp_path / "a.orcast")
         recal = oc.Recalibrator.load(tmp_path / "a.orcast", payoff=payoff)
-        assert recal.decide(rng=rng) == action
+        assert recal.decide(p, rng=rng) == action
         recal.update(y)
     g = recal.guarantee
     assert g.empirical is not None
@@ -106,11 +105,13 @@ def test_action_belongs_to_the_round(space: Any, seed: int | None, tmp_path: Pat
 
 def test_bad_calls_change_nothing() -> None:
     recal = oc.Recalibrator(LABELS, swap(), randomised=1)
-    recal.predict(EVEN)
+    p, other = recal.predict(EVEN), recal.peek([0.8, 0.1, 0.1])
+    for wrong in (other, 0.5, None):
+        with pytest.raises(ValueError, match="expected the forecast of the pending round None"):
+            recal.decide(wrong)
     with pytest.raises(ValueError, match="expected the id of a pending round"):
-        recal.decide(id="gone")
+        recal.decide(p, id="gone")
     plain = oc.Recalibrator(LABELS)
-    plain.predict(EVEN)
     with pytest.raises(TypeError, match="expected a payoff with one SwapRegret"):
-        plain.decide()
+        plain.decide(plain.predict(EVEN))
     assert not recal.rounds.pending[None].record.decision.any()
