@@ -14,7 +14,7 @@ CALLS: tuple[tuple[str, str, Any], ...] = (
     ("POST", "/v1/series/wind/outcomes", {"id": "old", "y": 5.5, "known": "2026-03-03"}),
     ("POST", "/v1/series/wind/revisions", {"id": "old", "y": 5.25}),
     ("POST", "/v1/series/wind/drops", {"id": "gone"}),
-    ("GET", "/v1/series/wind/rounds?limit=3&before=2026-03-03&levels=0.1,0.9", None),
+    ("GET", "/v1/series/wind/rounds?limit=3&before=2026-03-03", None),
     ("GET", "/v1/series?limit=10&after=wind", None),
     ("POST", "/v1/batch", {"lines": [{"series": "wind", "id": 1, "forecast": {"p": 0.5}}, {"series": "wind", "y": 3}]}),
 )

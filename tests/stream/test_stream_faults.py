@@ -197,10 +197,10 @@ def test_a_series_takes_30_kilobytes() -> None:
 
 def test_series_that_share_a_recalibrator_are_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one recalibrator at a time, each line loads its series again: the answers are those of one session each."""
-    monkeypatch.setattr(states, "MOST_RECALIBRATORS", 1)
     lines = some_lines(6, 300)
     session = Session()
-    monkeypatch.setattr(session.store, "_cache", states.Cache(1))
+    for cache in ("_cache", "shared"):
+        monkeypatch.setattr(session.store, cache, states.Cache(1))
     together = answers(session, lines)
     apart: dict[Any, Session] = {}
     for line, mine in zip(lines, together, strict=True):

@@ -26,9 +26,13 @@ def add(parts: Parts) -> None:
     serve.add_argument(
         "--tokens", metavar="FILE", help="tokens, a line each (default: ORCAST_TOKENS, separated by commas)"
     )
-    serve.add_argument("--body-bytes", type=int, metavar="N", help="longest body of a request (default: 8 MiB)")
+    serve.add_argument(
+        "--body-bytes", type=int, metavar="N", default=8 * 2**20, help="longest body of a request (default: 8 MiB)"
+    )
     serve.add_argument("--sync", action="store_true", help="commits of SQLite survive a loss of power; slower")
-    serve.add_argument("--seconds", type=float, metavar="S", help="longest time for an answer (default: 30)")
+    serve.add_argument(
+        "--seconds", type=float, metavar="S", default=30.0, help="longest time for an answer (default: 30)"
+    )
     serve.set_defaults(run=run)
 
 
@@ -41,17 +45,16 @@ def run(options: argparse.Namespace) -> int:
     import uvicorn
 
     from orcast.serve.app import app
-    from orcast.serve.guard import Caps, JsonFormatter, check_host, read_tokens
+    from orcast.serve.guard import WAITING, JsonFormatter, check_host, read_tokens
     from orcast.store import open as open_store
 
     tokens = read_tokens(options.tokens, os.environ.get("ORCAST_TOKENS"))
     check_host(options.host, tokens)
-    given = {name: getattr(options, name) for name in ("body_bytes", "seconds")}
-    caps = Caps(**{name: value for name, value in given.items() if value is not None})
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
-    service = app(open_store(options.store, sync=options.sync), tokens=tokens, caps=caps)
+    store = open_store(options.store, sync=options.sync)
+    service = app(store, tokens=tokens, body_bytes=options.body_bytes, seconds=options.seconds)
     gc.freeze()  # what was imported stays, so that collections are short
     uvicorn.run(
         service,
@@ -63,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
         log_config=None,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=caps.waiting,
+        limit_concurrency=WAITING,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=int(caps.seconds),
+        timeout_graceful_shutdown=int(options.seconds),
     )
     return 0

@@ -231,7 +231,8 @@ class FrameState:
 def open_state(state: FrameState | str | os.PathLike[str] | None) -> Iterator[FrameState | None]:
     """Yield the state that is given, or that of a file or store, which is written at the end if nothing is raised.
 
-    Other calls on the same file or store wait, in all processes.
+    Other calls on the same file wait, in all processes; of two calls on a store at the same time the second one that
+    ends raises ValueError.
     """
     if state is None or isinstance(state, FrameState):
         yield state

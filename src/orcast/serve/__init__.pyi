@@ -1,2 +1,1 @@
 from orcast.serve.app import app as app
-from orcast.serve.guard import Caps as Caps

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -17,16 +17,28 @@ from starlette.responses import Response
 from starlette.routing import Router
 
 import orcast
-from orcast.adapters import Quantiles
-from orcast.serve.guard import Bodies, Caps, Guard, Handler, Metrics, Receive, Refused, Scope, Send, Tokens
-from orcast.serve.messages import ENDPOINTS, decoded, encoded, openapi, whole_number
+from orcast.serve.guard import (
+    BODY_BYTES,
+    LINES,
+    ROUNDS,
+    SECONDS,
+    WAITING,
+    Bodies,
+    Guard,
+    Handler,
+    Metrics,
+    Receive,
+    Refused,
+    Scope,
+    Send,
+    Tokens,
+)
+from orcast.serve.messages import ENDPOINTS, Endpoint, decoded, encoded, openapi, whole_number
 from orcast.store import Store, StoredSeries
 from orcast.store.calls import (
-    LEVELS,
     LINE,
     OPTIONS,
     SPACE,
-    TAKES,
     answer,
     checked,
     plain_space,
@@ -34,6 +46,7 @@ from orcast.store.calls import (
     verb_of,
     whole_round,
 )
+from orcast.store.states import Cache
 from orcast.store.times import text_of
 from orcast.validation import quietly, short
 
@@ -44,7 +57,13 @@ UNREACHABLE = ("", ".", "..")  # names that clients remove from a path
 REFRESH = {"Refresh": "30"}  # seconds after which a page is loaded again
 
 
-def app(store: Store | str | os.PathLike[str], *, tokens: Iterable[str] = (), caps: Caps | None = None) -> Handler:
+def app(
+    store: Store | str | os.PathLike[str],
+    *,
+    tokens: Iterable[str] = (),
+    body_bytes: int = BODY_BYTES,
+    seconds: float = SECONDS,
+) -> Handler:
     """Make the service as an ASGI application.
 
     Parameters
@@ -53,15 +72,17 @@ def app(store: Store | str | os.PathLike[str], *, tokens: Iterable[str] = (), ca
         Open store, or its URL, as of `orcast.open`; it is closed when the application ends.
     tokens
         Tokens, one of which every request needs; without any, only requests from this machine are answered.
-    caps
-        Caps on the size of requests and answers.
+    body_bytes
+        Longest body of a request.
+    seconds
+        Longest time for reading a body, and for an answer.
 
     Returns
     -------
     application
         ASGI application, for uvicorn or another server, as one process; several processes may share a store.
     """
-    return Service(store, tokens=Tokens(tokens), caps=caps or Caps()).guarded
+    return Service(store, Tokens(tokens), body_bytes, seconds).guarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +105,25 @@ class Call:
         except ValueError as reason:
             raise Refused(400, str(reason)) from None
 
-    def limit(self, most: int) -> int:
+    def limit(self) -> int:
         """Length of a page of the answer."""
-        return whole_number(self.query.get("limit"), "limit", min(100, most), most)
+        return whole_number(self.query.get("limit"), "limit", 100, ROUNDS)
 
 
 class Service:
     """Endpoints of the service; those of `ENDPOINTS` run in the thread of the store."""
 
-    def __init__(self, store: Store | str | os.PathLike[str], *, tokens: Tokens, caps: Caps) -> None:
+    def __init__(self, store: Store | str | os.PathLike[str], tokens: Tokens, body_bytes: int, seconds: float) -> None:
         self.store = store if isinstance(store, Store) else Store(store)
-        self.caps, self.metrics, self._bodies = caps, Metrics(), Bodies(caps)
-        self._waiting, self._series = 0, dict[str, StoredSeries]()
+        self.seconds, self.metrics, self._bodies = seconds, Metrics(), Bodies(body_bytes, seconds)
+        self._waiting, self._series = 0, Cache[StoredSeries](MOST_NAMES)
         # one thread: the transactions of a store follow each other anyway
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="orcast-store")
         self._drawing = ThreadPoolExecutor(1, thread_name_prefix="orcast-page")
         self._routes: dict[tuple[str, ...], dict[str, Callable[[Call], Any]]] = {}
         for each in ENDPOINTS:
-            self._route(each.method, each.path, getattr(self, each.name))
+            answer = partial(self.one, each) if each.answer == "Round" else getattr(self, each.name)
+            self._route(each.method, each.path, answer)
         for path, page in (("/", self.index_page), ("/series/{series}", self.series_page), ("/readyz", self.readyz)):
             self._route("GET", path, page)
         for path, text in (
@@ -139,9 +161,12 @@ class Service:
             if path in ("/healthz", "/metrics", "/openapi.json"):
                 await found[method]()(scope, receive, send)  # type: ignore[call-arg]
                 return
-            async with self._bodies.read(scope, receive, wanted=method != "GET") as body:
-                call = Call(series, QueryParams(scope["query_string"]), body)
+            body = b"" if method == "GET" else await self._bodies.read(scope, receive)
+            call = Call(series, QueryParams(scope["query_string"]), body)
+            try:
                 made = await self._in_thread(self._thread, lambda: self._made(found[method], call))
+            finally:
+                self._bodies.held -= len(body)
             if not isinstance(made, bytes):
                 made = await self._in_thread(self._drawing, made)
                 await Response(made, media_type="text/html", headers=REFRESH)(scope, receive, send)
@@ -150,18 +175,18 @@ class Service:
 
     async def _in_thread(self, thread: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         """Result of work in a thread; work that has begun ends even if its request times out."""
-        if self._waiting >= self.caps.waiting:
-            raise Refused(503, f"expected at most {self.caps.waiting} waiting requests, got more; send it again later")
+        if self._waiting >= WAITING:
+            raise Refused(503, f"expected at most {WAITING} waiting requests, got more; send it again later")
         self._waiting += 1
         future = thread.submit(_mapped, work)
         running = asyncio.wrap_future(future)
         running.add_done_callback(self._ended)
         try:
-            async with asyncio.timeout(self.caps.seconds):
+            async with asyncio.timeout(self.seconds):
                 return await asyncio.shield(running)
         except TimeoutError:
             future.cancel()
-            text = f"expected an answer within {self.caps.seconds:g} s, got none; send the request again"
+            text = f"expected an answer within {self.seconds:g} s, got none; send the request again"
             raise Refused(503, text) from None
 
     def _ended(self, running: asyncio.Future[Any]) -> None:
@@ -173,11 +198,10 @@ class Service:
         """Series that exists."""
         found = self._series.get(name)
         if found is None:
-            if name not in self.store:
+            found = self.store.find(name)
+            if found is None:
                 raise Refused(404, f"expected a series that was opened (PUT /v1/series/NAME), got {short(name)}")
-            if len(self._series) >= MOST_NAMES:
-                self._series.clear()
-            found = self._series[name] = self.store.series(name)
+            self._series.put(name, found, 1)
             self._note(found)
         return found
 
@@ -188,7 +212,7 @@ class Service:
     # --- series
     def list_series(self, call: Call) -> Answer:
         """Answer with names of series, by pages."""
-        limit = call.limit(self.caps.rounds)
+        limit = call.limit()
         names = list(map(str, self.store.names(call.query.get("after"), limit + 1)))
         return {"series": names[:limit], "next": names[limit - 1] if len(names) > limit else None}
 
@@ -206,38 +230,27 @@ class Service:
 
     def history(self, call: Call) -> Answer:
         """Answer with the last rounds of a series, by pages."""
-        limit, levels = call.limit(self.caps.rounds), _levels(call.query.get("levels"))
+        limit = call.limit()
         before, _, event = call.query.get("before", "").partition(",")
         since = whole_number(event or None, "event", 0, 2**53)
         found = self._known(call.series).history(limit + 1, before=before or None, event=since)
-        rounds = [whole_round(each, levels) for each in found[:limit]]
+        rounds = [whole_round(each) for each in found[:limit]]
         last = found[limit - 1] if len(found) > limit else None
         return {"rounds": rounds, "next": None if last is None else f"{text_of(last.target_at)},{last.opened}"}
 
     # --- rounds
-    def predict(self, call: Call) -> Answer:
-        """Issue a forecast."""
-        return self._do(call, call.series, "predict", call.read(TAKES["predict"], "forecast"))
-
-    def update(self, call: Call) -> Answer:
-        """Settle a round with its outcome."""
-        return self._do(call, call.series, "update", call.read(TAKES["update"], "y"))
-
-    def revise(self, call: Call) -> Answer:
-        """Correct the outcome of a settled round."""
-        return self._do(call, call.series, "revise", call.read(TAKES["update"], "y"))
-
-    def drop(self, call: Call) -> Answer:
-        """Drop a round whose outcome will never come."""
-        return self._do(call, call.series, "drop", call.read(("id",)))
+    def one(self, endpoint: Endpoint, call: Call) -> Answer:
+        """Make one call on a series."""
+        needed = None if endpoint.name == "drop" else endpoint.keys[0]
+        return self._do(call, call.series, endpoint.name, call.read(endpoint.keys, needed))
 
     def batch(self, call: Call) -> Answer:
         """Make many calls in one transaction."""
         body = call.decoded()
         if type(body) is not dict or body.keys() != {"lines"} or type(body["lines"]) is not list:
             raise Refused(400, 'expected a body {"lines": [...]}, got another')
-        if len(body["lines"]) > self.caps.lines:
-            raise Refused(413, f"expected at most {self.caps.lines} lines in a batch, got {len(body['lines'])}")
+        if len(body["lines"]) > LINES:
+            raise Refused(413, f"expected at most {LINES} lines in a batch, got {len(body['lines'])}")
         return {"answers": [self._line(call, line, at) for at, line in enumerate(body["lines"], start=1)]}
 
     def _line(self, call: Call, line: Any, number: int) -> Answer:
@@ -322,16 +335,6 @@ def _series(series: StoredSeries) -> Answer:
         "alarms": [alarm.to_plain(series.when) for alarm in series.alarms],
     }
     return told if guard is None else told | {"guard": guard.to_plain()}
-
-
-def _levels(text: str | None) -> tuple[float, ...]:
-    if text is None:
-        return LEVELS
-    try:
-        levels = [float(each) for each in text.split(",")]
-        return tuple(Quantiles(levels, [0.0] * len(levels)).levels.tolist())
-    except (TypeError, ValueError):
-        raise Refused(400, f"expected levels such as 0.05,0.5,0.95, got {short(text)}") from None
 
 
 def _segments(scope: Scope) -> tuple[tuple[str, ...], str]:

@@ -11,9 +11,7 @@ import json
 import logging
 import time
 from collections import Counter as Counted
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
 from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
@@ -47,32 +45,10 @@ HEADERS = (
 )
 
 
-@dataclass(frozen=True)
-class Caps:
-    """Caps on what a request may ask for.
-
-    Parameters
-    ----------
-    body_bytes
-        Bytes of a body.
-    all_bytes
-        Bytes of the bodies of all requests that are not answered yet.
-    lines
-        Lines of a batch.
-    rounds
-        Rounds, or names of series, of one answer.
-    seconds
-        Time for reading a body, and time for an answer.
-    waiting
-        Requests that may wait for the store.
-    """
-
-    body_bytes: int = 8 * 2**20
-    all_bytes: int = 64 * 2**20
-    lines: int = 10_000
-    rounds: int = 1_000
-    seconds: float = 30.0
-    waiting: int = 1_000
+# Caps: bytes of a body, and of all bodies of requests that are not answered yet; lines of a batch; rounds, or names of
+# series, of an answer; requests that may wait for the store; seconds for reading a body, and for an answer.
+BODY_BYTES, ALL_BYTES = 8 * 2**20, 64 * 2**20
+LINES, ROUNDS, WAITING, SECONDS = 10_000, 1_000, 1_000, 30.0
 
 
 class Refused(Exception):
@@ -87,23 +63,19 @@ class Metrics:
     """Metrics of one application; labels are routes, methods and statuses, never names of series or ids."""
 
     def __init__(self) -> None:
-        self.registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
+        counter = partial(Counter, registry=registry)
         names = ("route", "method", "status")
-        self.requests = Counter("orcast_requests", "Requests by route and status.", names, registry=self.registry)
-        self.seconds = Histogram(
-            "orcast_request_seconds", "Time to answer.", ("route",), registry=self.registry, buckets=BUCKETS
-        )
-        self.rounds = Counter("orcast_rounds", "Calls that changed a series.", ("call",), registry=self.registry)
-        self.uncertified = Counter(
-            "orcast_forecasts_uncertified", "Forecasts whose certificate did not hold.", registry=self.registry
-        )
-        self.exceeded = Counter(
-            "orcast_bound_exceeded", "Outcomes after which a series exceeded its bound.", registry=self.registry
-        )
-        what = "Alarms on the base forecast (input) or ours (output): ever miscalibrated, or changed."
-        self.alarms = Counter("orcast_alarms", what, ("side", "question"), registry=self.registry)
-        what = "Series in alarm that have an outcome since the start (e-BH: a share of 5% is false)."
-        standing = Gauge("orcast_series_in_alarm", what, ("side",), registry=self.registry)
+        self.requests = counter("orcast_requests", "Requests by route and status.", names)
+        what = "orcast_request_seconds", "Time to answer.", ("route",)
+        self.seconds = Histogram(*what, registry=registry, buckets=BUCKETS)
+        self.rounds = counter("orcast_rounds", "Calls that changed a series.", ("call",))
+        self.uncertified = counter("orcast_forecasts_uncertified", "Forecasts whose certificate did not hold.")
+        self.exceeded = counter("orcast_bound_exceeded", "Outcomes after which a series exceeded its bound.")
+        told = "Alarms on the base forecast (input) or ours (output): ever miscalibrated, or changed."
+        self.alarms = counter("orcast_alarms", told, ("side", "question"))
+        told = "Series in alarm that have an outcome since the start (e-BH: a share of 5% is false)."
+        standing = Gauge("orcast_series_in_alarm", told, ("side",), registry=registry)
         self.evidence: dict[str, dict[str, float]] = {side: {} for side in SIDES}
         self._series = 0
         for side in self.evidence:
@@ -118,9 +90,8 @@ class Metrics:
                 self.alarms.labels(alarm["side"], alarm["question"]).inc()
             if verb == "predict" and not answer["certificate"]["holds"]:
                 self.uncertified.inc()
-            if (told := answer.get("guarantee")) and told["miscalibration"] > told["promised"] + told.get(
-                "excess", 0.0
-            ):
+            told = answer.get("guarantee")
+            if told is not None and told["miscalibration"] > told["promised"] + told.get("excess", 0.0):
                 self.exceeded.inc()
 
     def noted(self, series: str) -> bool:
@@ -206,47 +177,34 @@ def _is_loopback(address: str) -> bool:
 class Bodies:
     """Bodies of requests, with caps on each and on all that are in memory."""
 
-    def __init__(self, caps: Caps) -> None:
-        self.caps, self.held = caps, 0
+    def __init__(self, most: int, seconds: float) -> None:
+        self.most, self.seconds, self.held = most, seconds, 0
 
-    @asynccontextmanager
-    async def read(self, scope: Scope, receive: Receive, *, wanted: bool) -> AsyncIterator[bytes]:
-        """Yield the whole body of a request; it counts until the block ends."""
-        parts: list[bytes] = []
-        try:
-            if wanted:
-                self._check_headers(dict(scope["headers"]))
-                await self._receive(receive, parts)
-            yield b"".join(parts)
-        finally:
-            self.held -= sum(map(len, parts))
-
-    def _check_headers(self, headers: dict[bytes, bytes]) -> None:
-        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    async def read(self, scope: Scope, receive: Receive) -> bytes:
+        """Whole body of a request; it counts in `held` until the caller subtracts it."""
+        kind = dict(scope["headers"]).get(b"content-type", b"").partition(b";")[0].strip().lower()
         if kind != b"application/json":
             raise Refused(415, "expected a body of content type application/json, got another")
-        length, most = headers.get(b"content-length", b"0"), self.caps.body_bytes
-        if len(length) > 18 or not length.isdigit() or int(length) > most:
-            raise Refused(413, f"expected a body of at most {most} bytes, got one of {length[:18].decode('latin-1')}")
-
-    async def _receive(self, receive: Receive, parts: list[bytes]) -> None:
-        size, more = 0, True
+        body, more = bytearray(), True
         try:
-            async with asyncio.timeout(self.caps.seconds):
+            async with asyncio.timeout(self.seconds):
                 while more:
                     message = await receive()
                     if message["type"] == "http.disconnect":
                         raise Refused(400, "expected a whole body, got a part of one")
                     more, part = message.get("more_body", False), message.get("body", b"")
-                    size += len(part)
-                    if size > self.caps.body_bytes:
-                        raise Refused(413, f"expected a body of at most {self.caps.body_bytes} bytes, got a longer one")
-                    if self.held + len(part) > self.caps.all_bytes:
+                    if len(body) + len(part) > self.most:
+                        raise Refused(413, f"expected a body of at most {self.most} bytes, got a longer one")
+                    if self.held + len(part) > ALL_BYTES:
                         raise Refused(503, "expected fewer large bodies at the same time; send it again later")
+                    body += part
                     self.held += len(part)
-                    parts.append(part)
-        except TimeoutError:
-            raise Refused(408, f"expected the whole body within {self.caps.seconds:g} s, got a part") from None
+        except BaseException as reason:
+            self.held -= len(body)
+            if isinstance(reason, TimeoutError):
+                raise Refused(408, f"expected the whole body within {self.seconds:g} s, got a part") from None
+            raise
+        return bytes(body)
 
 
 class Guard:

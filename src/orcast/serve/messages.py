@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from orcast.limits import LIMITS
-from orcast.store.calls import KEYS, LINE, OPTIONS, SPACE, TAKES
+from orcast.store.calls import FORMS, JSON, LINE, OPTIONS, SPACE, TAKES, TYPES
 from orcast.validation import short
 
-TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
 OBJECT, ARRAY, TEXT, NUMBER = ({"type": kind} for kind in ("object", "array", "string", "number"))
 ROUND = {
     "series": TEXT,
@@ -70,9 +69,7 @@ ENDPOINTS = (
     Endpoint("POST", "/v1/series/{series}/outcomes", "update", "Settle a round", TAKES["update"], "Round"),
     Endpoint("POST", "/v1/series/{series}/revisions", "revise", "Correct an outcome", TAKES["update"], "Round"),
     Endpoint("POST", "/v1/series/{series}/drops", "drop", "Drop a round", ("id",), "Round"),
-    Endpoint(
-        "GET", "/v1/series/{series}/rounds", "history", "Last rounds", (), "RoundList", ("before", "limit", "levels")
-    ),
+    Endpoint("GET", "/v1/series/{series}/rounds", "history", "Last rounds", (), "RoundList", ("before", "limit")),
     Endpoint("POST", "/v1/batch", "batch", "Many calls in one transaction", ("lines",), "Batch"),
 )
 
@@ -149,10 +146,11 @@ def _operation(endpoint: Endpoint) -> dict[str, Any]:
 
 def _body(keys: Iterable[str]) -> dict[str, Any]:
     """Schema of a call with some keys."""
-    properties = {}
-    for key in keys:
-        types, what = KEYS[key]
-        properties[key] = {"description": what} | ({"type": [*map(TYPES.__getitem__, types), "null"]} if types else {})
+    properties: dict[str, Any] = {
+        key: {"type": [*map(JSON.get, TYPES[key]), "null"]} if TYPES[key] else {} for key in keys
+    }
+    if "forecast" in properties:
+        properties["forecast"] = {"type": "object", "description": FORMS}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 

@@ -16,7 +16,7 @@ from orcast.forecasts import Forecast
 from orcast.monitors import EVER, SIDES, Alarm, false_discovery_alarms
 from orcast.spaces import Binary
 from orcast.store import Store, StoredSeries
-from orcast.store.log import base_probability, base_quantiles
+from orcast.store.log import base_quantiles
 
 # Series and alarms that the first page shows, and rounds that the page of a series evaluates.
 MOST_SERIES, MOST_LISTED, ROUNDS = 100, 20, 1_000
@@ -114,7 +114,9 @@ def _evaluation(model: str, space: Any, rounds: Sequence[Any]) -> Evaluation:
     common: dict[str, Any] = {
         "model": model,
         "time": np.array([each.target.replace(tzinfo=None) for each in rounds], dtype="datetime64[us]"),
-        "horizon": np.array(horizons, dtype=np.float64) if all(_is_number(each) for each in horizons) else None,
+        "horizon": np.array(horizons, dtype=np.float64)
+        if all(type(each) in (int, float) for each in horizons)
+        else None,
         "timed": True,
     }
     if isinstance(rounds[0].recalibrated, Forecast):
@@ -125,14 +127,10 @@ def _evaluation(model: str, space: Any, rounds: Sequence[Any]) -> Evaluation:
         return Evaluation.of(before, y, after=after, levels=LEVELS, **bounds, **common)
     y = [space.outcome(each.y) for each in rounds]
     if isinstance(space, Binary):
-        before = [base_probability(each.base) for each in rounds]
+        before = [float(np.ravel(each.base)[-1]) for each in rounds]
         return Evaluation.of(before, y, after=[each.recalibrated.probability() for each in rounds], **common)
     before, after = (
         [np.atleast_2d(each.base)[0] for each in rounds],
         [each.recalibrated.mass for each in rounds],
     )
     return Evaluation.of(before, y, after=after, labels=tuple(map(str, space.labels)), **common)
-
-
-def _is_number(horizon: Any) -> bool:
-    return isinstance(horizon, (int, float)) and not isinstance(horizon, bool)

@@ -23,32 +23,20 @@ FORMS = (
     '{"0.1": 3, "0.9": 6}, {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} or '
     '{"probabilities": {"home": 0.5, "away": 0.5}}'
 )
-_ID, _TEXT, _NUMBER, _FLAG = (str, int, float), (str,), (int, float), (bool,)
-# Types of the values of a call, and words for them.  An outcome may have any type.
-KEYS: dict[str, tuple[tuple[type, ...], str]] = {
-    "series": ((str, int), "text or a whole number"),
-    "id": (_ID, "text or a number"),
-    "forecast": ((dict,), f"a forecast such as {FORMS}"),
-    "x": ((dict,), "features by name"),
-    "horizon": (_ID, "text or a number"),
-    "issued": (_TEXT, "a time such as 2026-03-03T14:00Z"),
-    "target": (_TEXT, "a time such as 2026-03-03T14:00Z"),
-    "levels": ((list,), "levels such as [0.05, 0.95]"),
-    "cells": (_FLAG, "true or false"),
-    "y": ((), "an outcome"),
-    "revise": ((), "an outcome"),
-    "known": (_TEXT, "a time such as 2026-03-03T14:00Z"),
-    "drop": (_FLAG, "true or false"),
-    "low": (_NUMBER, "a number"),
-    "high": (_NUMBER, "a number"),
-    "binary": (_FLAG, "true or false"),
-    "labels": ((list,), "a list of text"),
-    "memory": (_NUMBER, "a number"),
-    "max_pending": ((int,), "a whole number"),
-    "outside": (_TEXT, "text"),
-    "pool": (_FLAG, "true or false"),
-    "mode": (_TEXT, "text"),
+# Keys of calls by the JSON types of their values; a forecast and an outcome are checked elsewhere.
+_KINDS: dict[tuple[type, ...], tuple[str, ...]] = {
+    (): ("forecast", "y", "revise"),
+    (str,): ("issued", "target", "known", "outside", "mode"),
+    (str, int): ("series",),
+    (str, int, float): ("id", "horizon"),
+    (int, float): ("low", "high", "memory"),
+    (int,): ("max_pending",),
+    (bool,): ("cells", "drop", "binary", "pool"),
+    (list,): ("levels", "labels"),
+    (dict,): ("x",),
 }
+TYPES = {key: types for types, keys in _KINDS.items() for key in keys}
+JSON = {str: "string", int: "integer", float: "number", bool: "boolean", dict: "object", list: "array"}
 SPACE = ("low", "high", "binary", "labels")
 OPTIONS = ("memory", "max_pending", "outside", "pool", "mode")
 # Verb of a call by the key that only it has, and the other keys that each verb takes.
@@ -56,12 +44,13 @@ VERBS = {"forecast": "predict", "y": "update", "revise": "revise", "drop": "drop
 ISSUE = ("id", "x", "horizon", "issued", "target")
 TAKES = {"predict": ("forecast", *ISSUE, "levels", "cells"), "update": ("y", "id", "known")}
 TAKES |= {"revise": ("revise", "id", "known"), "drop": ("drop", "id")}
+_TAKEN = {verb: {"series", *keys} for verb, keys in TAKES.items()}
 # Keys of a call in a line.
 LINE = ("series", *dict.fromkeys(key for keys in TAKES.values() for key in keys))
 # Spaces of the forms of a forecast that are not for quantities.
 KINDS = {"p": Binary, "probabilities": Labels}
 CERTIFICATE = ("holds", "worst_next", "allowed", "bound", "promised")
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+LEVELS = ("0.05", "0.25", "0.5", "0.75", "0.95")
 
 
 # --- calls
@@ -74,7 +63,7 @@ def checked(given: Any, keys: Collection[str], needed: str | None = None) -> dic
     {'id': 1, 'y': 3.2}
     >>> checked({"id": [1], "y": 3.2}, LINE)
     Traceback (most recent call last):
-    TypeError: expected text or a number as id, got [1]
+    TypeError: expected string or integer or number as id, got [1]
     """
     if type(given) is not dict:
         raise TypeError(f'expected a JSON object such as {{"forecast": ...}}, got {short(given)}')
@@ -82,12 +71,11 @@ def checked(given: Any, keys: Collection[str], needed: str | None = None) -> dic
     for key, value in given.items():
         if key not in keys:
             raise ValueError(f"expected keys among {', '.join(keys)}, got {short(key)}")
-        types, what = KEYS[key]
-        kind = type(value)
+        types, kind = TYPES[key], type(value)
         if value is None or (value is False and key in ("drop", "binary")):
             continue
         if types and kind not in types:
-            raise TypeError(f"expected {what} as {key}, got {short(value)}")
+            raise TypeError(f"expected {' or '.join(map(JSON.get, types))} as {key}, got {short(value)}")  # type: ignore[arg-type]
         if kind is str:
             limits.check("id_characters", len(value))
         elif (kind is int or kind is float) and not abs(value) <= sys.float_info.max:
@@ -103,10 +91,10 @@ def verb_of(call: Mapping[str, Any]) -> str:
     found = [verb for key, verb in VERBS.items() if key in call]
     if len(found) != 1:
         raise ValueError(f"expected one of forecast, y, revise and drop in a call, got {len(found) or 'none'} of them")
-    for key in call:
-        if key != "series" and key not in TAKES[found[0]]:
-            raise ValueError(f"expected {', '.join(TAKES[found[0]])} in a call, got {key}")
-    return found[0]
+    (verb,) = found
+    if not call.keys() <= _TAKEN[verb]:
+        raise ValueError(f"expected {', '.join(TAKES[verb])} in a call, got {', '.join(call.keys() - _TAKEN[verb])}")
+    return verb
 
 
 def space_of(settings: Mapping[str, Any]) -> Space:
@@ -169,7 +157,7 @@ def read_forecast(forecast: Mapping[str, Any]) -> JsonForecast:
     Traceback (most recent call last):
     ValueError: expected a forecast such as {"0.1": 3, "0.9": 6}, ..., got the key 'mean'
     """
-    named = forecast.keys()
+    named = _collection(forecast, dict).keys()
     if named == {"mean", "sd"}:
         _numbers(forecast.values())
         return JsonForecast("normal", Normal(forecast["mean"], forecast["sd"]))
@@ -188,7 +176,7 @@ def read_forecast(forecast: Mapping[str, Any]) -> JsonForecast:
         _numbers(masses.values())
         return JsonForecast("probabilities", masses, tuple(masses))
     limits.check("levels", len(forecast))
-    values = _numbers(_collection(forecast, dict).values())
+    values = _numbers(forecast.values())
     levels = []
     for key in forecast:
         try:
@@ -200,7 +188,7 @@ def read_forecast(forecast: Mapping[str, Any]) -> JsonForecast:
 
 def _collection(given: Any, kind: type) -> Any:
     if type(given) is not kind or not given:
-        raise TypeError(f"expected a forecast such as {FORMS}, got {short(given)} in it")
+        raise TypeError(f"expected a forecast such as {FORMS}, got {short(given)}")
     return given
 
 
@@ -264,11 +252,11 @@ def answer(
     return _about(found, timed) | _outcome(found, timed)
 
 
-def whole_round(found: StoredRound, levels: tuple[float, ...]) -> dict[str, Any]:
-    """All about a round, with a forecast of a quantity as quantiles at some levels."""
+def whole_round(found: StoredRound) -> dict[str, Any]:
+    """All about a round, with a forecast of a quantity as quantiles."""
     p = found.forecast
     if isinstance(p, Forecast):
-        plain = _quantiles(p, tuple(map(str, levels)))
+        plain = _quantiles(p, LEVELS)
     else:
         plain = {"p": p.probability()} if isinstance(p.space, Binary) else {"probabilities": p.to_dict()}
     return _about(found, True) | {"forecast": plain} | _forecast(found) | _outcome(found, True)
@@ -276,13 +264,12 @@ def whole_round(found: StoredRound, levels: tuple[float, ...]) -> dict[str, Any]
 
 def _about(found: StoredRound, timed: bool) -> dict[str, Any]:
     """Names of a round, its status, and its times; those that it does not have are left out."""
-    told = {} if found.series is None else {"series": found.series}
-    told |= {} if found.id is None else {"id": found.id}
+    told = {"series": found.series, "id": found.id}
     if timed:
-        told |= {"status": found.status, "issued": text_of(found.issued_at), "target": text_of(found.target_at)}
-        told |= {} if found.horizon is None else {"horizon": found.horizon}
-        told |= {"repeated": True} if found.repeated else {}
-    return told
+        told["status"], told["horizon"] = found.status, found.horizon
+        told["issued"], told["target"] = text_of(found.issued_at), text_of(found.target_at)
+        told["repeated"] = True if found.repeated else None
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _forecast(found: StoredRound) -> dict[str, Any]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 Row = tuple[Any, ...]
@@ -68,8 +68,8 @@ class Database(ABC):
         """Run a statement; returns a cursor."""
 
     @abstractmethod
-    def exclusive(self, what: str) -> AbstractContextManager[None]:
-        """Keep other processes from the same block, outside of transactions."""
+    def execute_many(self, query: str, parameters: Iterable[Sequence[Any]]) -> int:
+        """Run a statement for each of several rows of parameters; returns how many rows it changed."""
 
     @abstractmethod
     def close(self) -> None:
@@ -107,9 +107,3 @@ def connect(url: str | os.PathLike[str] | None, *, sync: bool) -> Database:
     if scheme != "sqlite" or not rest.startswith("/") or len(rest) < 2:
         raise ValueError(f"expected sqlite:///FILE or postgresql://HOST/DATABASE as store, got {scheme}://...")
     return SQLite(rest[1:], sync=sync)
-
-
-@contextmanager
-def no_lock() -> Iterator[None]:
-    """Lock of a database that no other process can open."""
-    yield

@@ -43,7 +43,7 @@ def frame(store: Store, names: Any, as_of: Any, start: Any, end: Any, levels: An
 def _columns(store: Store, names: Any, first: int, until: int, last: int, levels: Any) -> dict[str, Any]:
     """Rounds by columns, with what was known at a time."""
     tables, wanted = store.tables, {key(name) for name in names}
-    known = {text: (number, options) for number, text, options in tables.names() if not wanted or text in wanted}
+    known = {text: (number, options) for number, text, options, _ in tables.names() if not wanted or text in wanted}
     for missing in wanted - known.keys():
         raise ValueError(f"expected a series of the store, got {missing}")
     series = {number: (from_key(text), options) for text, (number, options) in known.items()}
@@ -120,11 +120,6 @@ def base_quantiles(rows: Array, space: OrderedSpace, levels: Array) -> Array:
     k = np.minimum(np.searchsorted(scores, at, side="right"), scores.size - 1)
     share = (at - scores[k - 1]) / (scores[k] - scores[k - 1])
     return np.asarray(rows[:, k - 1] + share * (rows[:, k] - rows[:, k - 1]))
-
-
-def base_probability(base: Any) -> float | None:
-    """Probability of the event in the first base forecast."""
-    return None if base is None else float(base if np.ndim(base) == 0 else np.ravel(base)[-1])
 
 
 def _alike(values: tuple[Any, ...]) -> list[Any]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -24,6 +23,8 @@ TYPES = (
     ("INTEGER", "BIGINT"),
     ("BLOB", "BYTEA"),
 )
+# Number of the lock that a process holds while it makes the tables.
+LOCK = int.from_bytes(b"orca", "big")
 # Transactions that are repeated.
 AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
 # What a server that is being started does not say.
@@ -47,7 +48,7 @@ class PostgreSQL(Database):
         self._transactions = 0
         self._connect()
         with self.transaction():
-            self.execute("SELECT pg_advisory_xact_lock(?)", (_number("tables"),))
+            self.execute("SELECT pg_advisory_xact_lock(?)", (LOCK,))
             if self.row("SELECT to_regclass('orcast.about')") == (None,):
                 for statement in ("CREATE SCHEMA IF NOT EXISTS orcast", *TABLES):
                     self.execute(_typed(statement))
@@ -105,15 +106,12 @@ class PostgreSQL(Database):
         assert self._server is not None
         return self._server.execute(_placed(query), parameters, binary=True)
 
-    @contextmanager
-    def exclusive(self, what: str) -> Iterator[None]:
-        """Keep other processes from the same block; the end of the connection frees it."""
-        self.execute("SELECT pg_advisory_lock(?)", (_number(what),))
-        try:
-            yield
-        finally:
-            if self._server is not None and not self._server.closed:
-                self.execute("SELECT pg_advisory_unlock(?)", (_number(what),))
+    def execute_many(self, query: str, parameters: Iterable[Sequence[Any]]) -> int:
+        """Run a statement for each of several rows of parameters; returns how many rows it changed."""
+        assert self._server is not None
+        with self._server.cursor() as cursor:
+            cursor.executemany(_placed(query), parameters)
+            return cursor.rowcount
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
@@ -132,11 +130,6 @@ def _typed(statement: str) -> str:
     for plain, own in TYPES:
         statement = statement.replace(plain, own)
     return statement
-
-
-def _number(what: str) -> int:
-    """Number of a lock."""
-    return zlib.crc32(f"orcast {what}".encode())
 
 
 def _told(reason: Exception) -> str:

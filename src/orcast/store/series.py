@@ -15,7 +15,7 @@ from orcast.recalibrator import Recalibrator
 from orcast.rounds import checked_mode
 from orcast.serialise import features_to_json, plain_features
 from orcast.store import replay, times
-from orcast.store.states import SeriesState, State, encode_record, forecast_bytes, rows_bytes
+from orcast.store.states import SeriesState, Shared, State, encode_record, forecast_bytes, rows_bytes, sizes_of
 from orcast.store.tables import BASE, UNNAMED, StoredRound, from_key, key, outcome_from, outcome_text, shown
 from orcast.validation import short
 
@@ -45,9 +45,7 @@ class Options:
         if self._plain:
             return self
         objects = {name: given for name, given in objects.items() if given is not None}
-        found = replace(self, **objects) if objects else self
-        found.make(None)  # or says what is missing
-        return found
+        return replace(self, **objects) if objects else self
 
     @cached_property
     def _plain(self) -> bool:
@@ -73,11 +71,20 @@ class Options:
             self.header, cls=Recalibrator, payoff=self.payoff, space=self.space, oracle=self.oracle, pool=pool
         )
 
-    def recal(self, store: Store) -> tuple[Recalibrator, State]:
-        """The recalibrator that series with these options share, and the state of a new one."""
-        pool = store.pool() if self.header["pool"] else None
-        same = self.number, id(self.space), id(self.payoff), id(self.oracle)
-        return store.recalibrators.find(same, lambda: self.make(pool))
+    def shared(self, store: Store) -> Shared:
+        """The recalibrator that series with these options share."""
+        pool = store.pool() if self.header["pool"] else None  # as other processes left it
+        found = store.shared.get(self._same)
+        if found is None:
+            recal = self.make(pool)
+            found = Shared(recal, State.of(recal))
+            store.shared.put(self._same, found, 1)
+        return found
+
+    @cached_property
+    def _same(self) -> tuple[int, ...]:
+        """Key of the recalibrator."""
+        return self.number, id(self.space), id(self.payoff), id(self.oracle)
 
 
 class StoredSeries:
@@ -105,7 +112,7 @@ class StoredSeries:
         self.store, self.name, self.number = store, name, number
         self._opened = options
         # outcome space
-        self.space: Any = options.recal(store)[0].space
+        self.space: Any = options.shared(store).recal.space
 
     def __repr__(self) -> str:
         return f"StoredSeries({self.name!r}, {self.space})"
@@ -153,24 +160,26 @@ class StoredSeries:
         target: Any = None,
     ) -> StoredRound:
         """`predict`, with the stored round as result."""
-        at = times.now() if issued is None else times.microseconds(issued, "issued")
+        at = None if issued is None else times.microseconds(issued, "issued")
         about = at if target is None else times.microseconds(target, "target")
         names = key(id), None if horizon is None else key(horizon)
 
         def work() -> StoredRound:
-            row = StoredRound(names[0], 0, 0, names[1], at, about, number=self.number, of=self)
+            now = self.store.now
+            then = now if at is None else at, now if about is None else about
+            row = StoredRound(names[0], 0, 0, names[1], *then, number=self.number, of=self)
             return self._issue(row, forecast, id, experts, x)
 
         return self.store.transact(work)
 
     def update(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
         """Settle a pending round with its outcome, which was known at a time; by default now."""
-        at = times.now() if known is None else times.microseconds(known, "known")
+        at = None if known is None else times.microseconds(known, "known")
         return self.store.transact(lambda: self._settle(id, at, lambda recal: recal.space.outcome(y, recal.outside)))
 
     def drop(self, id: Hashable = None) -> StoredRound:
         """Forget a pending round whose outcome will never come; the guarantee excludes it."""
-        return self.store.transact(lambda: self._settle(id, times.now(), None))
+        return self.store.transact(lambda: self._settle(id, None, None))
 
     def revise(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
         """Replace the outcome of a settled round.
@@ -179,8 +188,8 @@ class StoredSeries:
         guarantee is, as if the outcome had always been the new one.  Published forecasts stay in the log as they were,
         and so do the former outcomes with the times when they were known.
         """
-        at = times.now() if known is None else times.microseconds(known, "known")
-        return self.store.transact(lambda: self._revise(y, id, at))
+        at = None if known is None else times.microseconds(known, "known")
+        return self.store.transact(lambda: self._revise(y, id, self.store.now if at is None else at))
 
     def change_mode(self, mode: str) -> None:
         """Publish by another mode from now on, in all processes.
@@ -211,10 +220,12 @@ class StoredSeries:
     @property
     def alarms(self) -> list[Alarm]:
         """Alarms of the monitors; none on spaces without PITs, where there are no monitors."""
-        return self.store.transact(lambda: self._alarms(self._loaded(self.store.state(self))))
+        return self.store.transact(self._alarms)
 
-    def _alarms(self, recal: Recalibrator) -> list[Alarm]:
-        return recal.monitor.alarms if any(map(any, recal.rounds.raised)) else []
+    def _alarms(self) -> list[Alarm]:
+        state = self.store.state(self)
+        recal = self._loaded(state) if state.held.monitors else None
+        return recal.monitor.alarms if recal is not None and any(map(any, recal.rounds.raised)) else []
 
     def when(self, round: int) -> str:
         """Time that a round is about, as text; rounds are counted as they are settled, as of alarms."""
@@ -243,9 +254,7 @@ class StoredSeries:
     # --- within a transaction
     def _loaded(self, state: SeriesState) -> Recalibrator:
         """The recalibrator with the rounds of this series."""
-        recal, _ = self.options_of(state.options).recal(self.store)
-        self.store.recalibrators.load(recal, state)
-        return recal
+        return self.options_of(state.options).shared(self.store).load(state)
 
     def _find(self, name: str) -> StoredRound | None:
         row = self.store.tables.round(self.number, name)
@@ -272,23 +281,22 @@ class StoredSeries:
         names = tuple(map(str, experts)) if isinstance(experts, Mapping) else (ALONE,)
         if not names or set(names) <= set(recal.experts):
             return recal, state.options
-        recal, fresh, number = self._with_options({**self._opened.header, "experts": list(names)})
-        fresh.load_into(recal)
-        return recal, number
+        shared, number = self._with_options({**self._opened.header, "experts": list(names)})
+        shared.fresh.load_into(shared.recal)
+        return shared.recal, number
 
-    def _with_options(self, header: Mapping[str, Any]) -> tuple[Recalibrator, State, int]:
-        """Recalibrator with other options, the state of a new one, and the number of the options."""
+    def _with_options(self, header: Mapping[str, Any]) -> tuple[Shared, int]:
+        """Recalibrator with other options, into which none is loaded, and the number of the options."""
         given = {name: getattr(self._opened, name) for name in ("space", "payoff", "oracle")}
         options = self.store.options(self.store.tables.add_options(json.dumps(header, sort_keys=True)), **given)
-        self.store.recalibrators.forget()
-        return *options.recal(self.store), options.number
+        shared = options.shared(self.store)
+        shared.loaded = None
+        return shared, options.number
 
     def _change_mode(self, mode: str) -> None:
         state = self.store.state(self)
-        recal, _, state.options = self._with_options({**self.options_of(state.options).header, "mode": mode})
-        state.held.load_into(recal)
-        recal.rounds.pending = dict(state.pending)
-        self._changed(state, recal)
+        shared, state.options = self._with_options({**self.options_of(state.options).header, "mode": mode})
+        self._changed(state, shared.load(state))
 
     def _issue(self, row: StoredRound, forecast: object, id: Hashable, experts: Any, x: Any) -> StoredRound:
         store, tables = self.store, self.store.tables
@@ -297,7 +305,7 @@ class StoredSeries:
         rows, features = recal.read(forecast, experts, plain_features(x) if x is not None else None)
         row.base_bytes = rows_bytes(rows)
         row.x_text = None if features is None else json.dumps(features_to_json(features), sort_keys=True)
-        before = self._find(row.key or UNNAMED)
+        before = self._find(row.key or UNNAMED) if state.version else None
         if before is not None and self._repeats(before, row, id):
             before.repeated = True
             before.evicted = tuple(map(from_key, tables.evicted(self.number, before.opened)))
@@ -316,7 +324,8 @@ class StoredSeries:
             self._close(self._find(key(other)), row.opened)
         tables.add_round(row)
         # the first one may name experts and sizes; the forecasts of a pool depend on other series
-        plain = before is None and not evicted and state.version > 0 and recal.pool is None
+        same = options == state.options and sizes_of(recal) == state.held.sizes
+        plain = same and before is None and not evicted and recal.pool is None
         state.options = options
         self._changed(state, recal, issued=plain)
         return row
@@ -337,7 +346,7 @@ class StoredSeries:
             row.closed = event
             self.store.tables.put_outcome(row)
 
-    def _settle(self, id: Hashable, at: int, outcome: Callable[[Recalibrator], Any] | None) -> StoredRound:
+    def _settle(self, id: Hashable, at: int | None, outcome: Callable[[Recalibrator], Any] | None) -> StoredRound:
         """Settle a round with its outcome, or drop it."""
         state = self.store.state(self)
         recal = self._loaded(state)
@@ -355,7 +364,8 @@ class StoredSeries:
         assert row is not None  # else the id was refused
         row.closed = state.version + 1
         if y is not None:
-            row.y_text, row.known_at, row.guarantee_text = y, at, self._told(recal, raised)
+            row.known_at = self.store.now if at is None else at
+            row.y_text, row.guarantee_text = y, self._told(recal, raised)
         self.store.tables.put_outcome(row)
         self._changed(state, recal)
         return row
@@ -409,6 +419,6 @@ class StoredSeries:
         tables.add_revision(self.number, row.opened, state.version + 1, row.y_text, row.known_at)
         row.y_text, row.known_at, row.revisions = text, at, row.revisions + 1
         tables.put_outcome(row)
-        replay.replay(self.store, self.number, state, recal, self._opened.recal(self.store)[1], row)
+        replay.replay(self.store, self.number, state, recal, self._opened.shared(self.store).fresh, row)
         self._changed(state, recal)
         return row

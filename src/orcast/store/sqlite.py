@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from orcast.locks import PAUSE, file_lock
-from orcast.store.database import PATIENCE, SCHEMA, TABLES, Conflict, Database, no_lock
+from orcast.locks import PAUSE
+from orcast.store.database import PATIENCE, SCHEMA, TABLES, Conflict, Database
 from orcast.validation import short
 
 APPLICATION = int.from_bytes(b"orca", "big")
@@ -101,9 +101,9 @@ class SQLite(Database):
         """Run a statement; returns a cursor."""
         return self._file.execute(query, parameters)
 
-    def exclusive(self, what: str) -> AbstractContextManager[None]:
-        """Keep other processes from the same block by a file beside."""
-        return file_lock(f"{self.path}.{what}") if self.path else no_lock()
+    def execute_many(self, query: str, parameters: Iterable[Sequence[Any]]) -> int:
+        """Run a statement for each of several rows of parameters; returns how many rows it changed."""
+        return self._file.executemany(query, parameters).rowcount
 
     def close(self) -> None:
         """Close the file; the last process to do so merges the write-ahead log into it."""

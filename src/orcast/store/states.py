@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import struct
 import zlib
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +25,16 @@ from orcast.rounds import PendingRound, check_counters
 from orcast.spaces import Binary, OrderedSpace, Space
 
 Array = NDArray[np.float64]
+Value = TypeVar("Value")
 Shapes = dict[str, tuple[Any, tuple[int, ...]]]
 
 COUNTERS = 5  # issued, reserved slack, usual lag (nan before any), pending rounds, event of the series
 CERTIFICATE = tuple(Certificate.__dataclass_fields__)
+_CERTIFICATE, _NUMBER = struct.Struct(f"<{len(CERTIFICATE)}d").pack, struct.Struct("<d").pack
 # Recalibrators that are kept, one for each set of options.
 MOST_RECALIBRATORS = 1000
 # Bytes of a series in memory beside its numbers, and of a pending round.
-SERIES_BYTES, ROUND_BYTES = 1000, 1500
+SERIES_BYTES, ROUND_BYTES = 1500, 1500
 
 
 def seal(plain: object, numbers: Array, series: int = 0) -> bytes:
@@ -55,17 +58,18 @@ def unseal(data: bytes, series: int = 0) -> tuple[Any, Array]:
 
 def forecast_bytes(p: Any) -> bytes:
     """A forecast: its certificate, then draw, left and right ends and masses, or the masses alone."""
-    certificate = [math.nan if each is None else each for each in map(vars(p.certificate).get, CERTIFICATE)]
+    stated = vars(p.certificate)
+    certificate = _CERTIFICATE(*[math.nan if stated[name] is None else stated[name] for name in CERTIFICATE])
     if isinstance(p, BinaryForecast):
-        return _bytes([*certificate, p.probability()])
+        return certificate + _NUMBER(p.probability())
     if not isinstance(p, Forecast):
-        return _bytes(certificate) + _bytes(p.mass)
-    certificate.append(math.nan if p.draw is None else p.draw)
-    return b"".join((_bytes(certificate), _bytes(p.left), _bytes(p.right), _bytes(p.mass)))
+        return certificate + _bytes(p.mass)
+    draw = _NUMBER(math.nan if p.draw is None else p.draw)
+    return b"".join((certificate, draw, _bytes(p.left), _bytes(p.right), _bytes(p.mass)))
 
 
-def _bytes(numbers: Any) -> bytes:
-    return np.asarray(numbers, "<f8").tobytes()
+def _bytes(numbers: Array) -> bytes:
+    return numbers.astype("<f8", copy=False).tobytes()
 
 
 def numbers_from(rows: Sequence[bytes]) -> Array:
@@ -109,8 +113,8 @@ def certificate_from(numbers: list[float]) -> Certificate:
 def rows_bytes(rows: Array | float | None) -> bytes:
     """Base forecasts, as `Forecaster.read` returns them: the number of rows, then theirs."""
     if rows is None or isinstance(rows, float):
-        return _bytes([0.0, math.nan if rows is None else rows])
-    return _bytes([len(rows)]) + _bytes(rows)
+        return _NUMBER(0.0) + _NUMBER(math.nan if rows is None else rows)
+    return _NUMBER(len(rows)) + _bytes(rows)
 
 
 def rows_from(data: bytes) -> Array | float | None:
@@ -135,7 +139,7 @@ class State(NamedTuple):
     lag: float
     pending: int
     event: int
-    numbers: Array
+    numbers: list[Array]
     monitors: list[Array]
 
     @classmethod
@@ -144,26 +148,23 @@ class State(NamedTuple):
         rounds = recal.rounds
         lag = math.nan if rounds.usual_lag is None else rounds.usual_lag
         if before is None:
-            numbers, monitors = pack_row(_rows(recal)), [row.copy() for row in rounds.monitor_rows()]
+            numbers, monitors = _copies(_rows(recal)), _copies(rounds.monitor_rows())
         else:
             numbers, monitors = before.numbers, before.monitors
-        return cls(_sizes(recal), rounds.issued, rounds.reserved, lag, len(rounds.pending), event, numbers, monitors)
+        return cls(sizes_of(recal), rounds.issued, rounds.reserved, lag, len(rounds.pending), event, numbers, monitors)
 
     @property
     def nbytes(self) -> int:
         """Bytes in memory."""
-        return self.numbers.nbytes + sum(row.nbytes for row in self.monitors)
+        return sum(row.nbytes for row in (*self.numbers, *self.monitors))
 
     def load_into(self, recal: Recalibrator) -> None:
         """Make it the state of a recalibrator."""
-        if _sizes(recal) != self.sizes:
+        if sizes_of(recal) != self.sizes:
             recal.begin(recal.experts, self.sizes)
-        at = 0
-        for row in _rows(recal):
-            row[...] = self.numbers[at : at + row.size].reshape(row.shape)
-            at += row.size
-        rows = recal.rounds.adapted([row.copy() for row in self.monitors])
-        recal.rounds.restore_monitors(rows, trusted=True)
+        for row, own in zip(_rows(recal), self.numbers, strict=True):
+            row[...] = own
+        recal.rounds.restore_monitors(recal.rounds.adapted(_copies(self.monitors)), trusted=True)
         self._count(recal)
 
     def _count(self, recal: Recalibrator) -> None:
@@ -173,27 +174,32 @@ class State(NamedTuple):
 
     def encode(self, series: int) -> bytes:
         """State as bytes."""
-        counters = (self.issued, self.reserved, self.lag, self.pending, self.event)
-        lengths = (len(self.monitors), *(row.size for row in self.monitors))
-        return seal(self.sizes, np.concatenate((counters, self.numbers, lengths, *self.monitors)), series)
+        counters = np.array((self.issued, self.reserved, self.lag, self.pending, self.event))
+        plain = self.sizes, [row.size for row in self.monitors]
+        return seal(plain, pack_row((counters, *self.numbers, *self.monitors)), series)
 
     @classmethod
     def decode(cls, recal: Recalibrator, data: bytes, series: int) -> Self:
         """The inverse of `encode`, checked and loaded into a recalibrator, or a reason why not."""
-        sizes, numbers = unseal(data, series)
-        if _sizes(recal) != sizes:
+        (sizes, lengths), numbers = unseal(data, series)
+        if sizes_of(recal) != sizes:
             recal.begin(recal.experts, sizes)
         arrays = recal.engine.arrays()
         issued, reserved, lag, pending, event = numbers[:COUNTERS].tolist()
         shapes: Shapes = {name: (array.dtype, array.shape) for name, array in arrays.items()}
         end = COUNTERS + sum(array.size for array in arrays.values())
         recal.engine.restore(unpack_row(numbers[COUNTERS:end], shapes))
-        monitors = _monitor_rows(recal, numbers[end:])
-        recal.rounds.restore_monitors([row.copy() for row in monitors])
+        monitors = _monitor_rows(recal, numbers[end:], lengths)
+        recal.rounds.restore_monitors(_copies(monitors))
         check_counters(issued, None if lag != lag else lag, reserved, ())
-        found = cls(sizes, int(issued), reserved, lag, int(pending), int(event), numbers[COUNTERS:end], monitors)
+        engine = _copies(_rows(recal))
+        found = cls(sizes, int(issued), reserved, lag, int(pending), int(event), engine, monitors)
         found._count(recal)
         return found
+
+
+def _copies(rows: Iterable[Array]) -> list[Array]:
+    return [row.copy() for row in rows]
 
 
 def _rows(recal: Recalibrator) -> list[Array]:
@@ -205,21 +211,16 @@ def _rows(recal: Recalibrator) -> list[Array]:
     return list(engine.arrays().values())
 
 
-def _sizes(recal: Recalibrator) -> Any:
+def sizes_of(recal: Recalibrator) -> Any:
+    """Sizes that a recalibrator took from its first round."""
     return getattr(recal.engine, "sizes", None)
 
 
-def _monitor_rows(recal: Recalibrator, numbers: Array) -> list[Array]:
-    """Rows of the monitors, which follow their number and sizes; none before the first outcome."""
-    wholes = numbers[: 1 + int(numbers[0])].tolist() if numbers.size and 0.0 <= numbers[0] <= numbers.size else []
-    sizes, at = wholes[1:], len(wholes)
-    if not wholes or any(each != each // 1 or each < 0 for each in wholes) or sum(sizes) != numbers.size - at:
+def _monitor_rows(recal: Recalibrator, numbers: Array, lengths: list[int]) -> list[Array]:
+    """Rows of the monitors; none before the first outcome."""
+    if any(type(each) is not int or each < 0 for each in lengths) or sum(lengths) != numbers.size:
         raise ValueError("expected monitors of each side, got others")
-    rows = []
-    for size in map(int, sizes):
-        rows.append(numbers[at : at + size])
-        at += size
-    return recal.rounds.adapted(rows)
+    return recal.rounds.adapted(np.split(numbers, np.cumsum(lengths)[:-1]) if lengths else [])
 
 
 @dataclass(slots=True)
@@ -281,69 +282,56 @@ def decode_record(recal: Recalibrator, data: bytes, features: Any, event: int, s
     return PendingRound(recal.engine.restored_record(unpack_row(numbers, shapes), features), issued, event)
 
 
-class Recalibrators:
-    """Recalibrators by options, the last used ones; series with the same options share one.
+@dataclass(slots=True, eq=False)
+class Shared:
+    """A recalibrator that all series with the same options share, the state of a new one, and the series in it.
 
-    So a series takes the memory of its numbers, about 16 KB for a quantity.  `loaded` says whose rounds one has.
+    So a series takes the memory of its numbers, about 16 KB for a quantity.
     """
 
-    def __init__(self) -> None:
-        self._recals: OrderedDict[Hashable, tuple[Recalibrator, State]] = OrderedDict()
-        self._loaded: dict[int, SeriesState] = {}  # by the identity of the recalibrator
+    recal: Recalibrator
+    fresh: State
+    loaded: SeriesState | None = None
 
-    def find(self, key: Hashable, make: Any) -> tuple[Recalibrator, State]:
-        """Recalibrator of some options, and the state of a new series."""
-        found = self._recals.get(key)
+    def load(self, state: SeriesState) -> Recalibrator:
+        """The recalibrator with the rounds of a series."""
+        if self.loaded is not state:
+            self.loaded = None
+            state.held.load_into(self.recal)
+            self.recal.rounds.pending = dict(state.pending)
+            self.loaded = state
+            self.recal.reported.discard("crossing")
+        return self.recal
+
+
+class Cache(Generic[Value]):
+    """Values that were used last, up to a sum of their sizes."""
+
+    def __init__(self, most: int) -> None:
+        self.most, self.size = most, 0
+        self._held: OrderedDict[Hashable, tuple[Value, int]] = OrderedDict()
+
+    def __iter__(self) -> Iterator[Value]:
+        return (value for value, _ in self._held.values())
+
+    def get(self, key: Hashable) -> Value | None:
+        """Value, if it is in memory."""
+        found = self._held.get(key)
         if found is None:
-            recal = make()
-            found = self._recals[key] = recal, State.of(recal)
-            if len(self._recals) > MOST_RECALIBRATORS:
-                _, (oldest, _) = self._recals.popitem(last=False)
-                self._loaded.pop(id(oldest), None)
-        self._recals.move_to_end(key)
-        return found
+            return None
+        self._held.move_to_end(key)
+        return found[0]
 
-    def load(self, recal: Recalibrator, state: SeriesState) -> None:
-        """Load a series into its recalibrator, unless it is there."""
-        if self._loaded.get(id(recal)) is not state:
-            self._loaded.pop(id(recal), None)
-            state.held.load_into(recal)
-            recal.rounds.pending = dict(state.pending)
-            self._loaded[id(recal)] = state
-            recal.reported.discard("crossing")
+    def put(self, key: Hashable, value: Value, size: int) -> None:
+        """Keep a value as the last used one; evict the oldest beyond the budget."""
+        self.drop(key)
+        self._held[key] = value, size
+        self.size += size
+        while self.size > self.most and len(self._held) > 1:
+            self.drop(next(iter(self._held)))
 
-    def forget(self) -> None:
-        """Load every series again when it is next used, as after a failure."""
-        self._loaded.clear()
-
-
-class Cache:
-    """States of the series that were used last, up to a number of bytes."""
-
-    def __init__(self, memory: int) -> None:
-        self.memory, self.bytes = memory, 0
-        self._states: OrderedDict[int, tuple[SeriesState, int]] = OrderedDict()
-
-    def __iter__(self) -> Iterator[SeriesState]:
-        return (state for state, _ in self._states.values())
-
-    def get(self, number: int) -> SeriesState | None:
-        """State of a series, if it is in memory."""
-        found = self._states.get(number)
-        return None if found is None else found[0]
-
-    def put(self, state: SeriesState) -> None:
-        """Keep a state as the last used one; evict the oldest beyond the budget."""
-        self.drop(state.number)
-        size = state.size
-        self._states[state.number] = state, size
-        self.bytes += size
-        while self.bytes > self.memory and len(self._states) > 1:
-            _, (_, size) = self._states.popitem(last=False)
-            self.bytes -= size
-
-    def drop(self, number: int) -> None:
-        """Forget a state."""
-        found = self._states.pop(number, None)
+    def drop(self, key: Hashable) -> None:
+        """Forget a value."""
+        found = self._held.pop(key, None)
         if found is not None:
-            self.bytes -= found[1]
+            self.size -= found[1]

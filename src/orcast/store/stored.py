@@ -18,13 +18,14 @@ from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import Space
 from orcast.spaces.base import whole
-from orcast.store import log
+from orcast.store import log, times
 from orcast.store.database import PATIENCE, Conflict, connect
 from orcast.store.series import Options, StoredSeries
 from orcast.store.states import (
+    MOST_RECALIBRATORS,
     Cache,
-    Recalibrators,
     SeriesState,
+    Shared,
     State,
     decode_record,
     forecast_bytes,
@@ -76,13 +77,15 @@ class Store:
         self.lock = threading.RLock()
         self.database = connect(url, sync=sync)
         self.tables = Tables(self.database)
-        self.recalibrators = Recalibrators()
-        self._cache = Cache(whole(memory, "bytes of memory", 1, 2**50))
+        self.shared = Cache[Shared](MOST_RECALIBRATORS)
+        self._cache = Cache[SeriesState](whole(memory, "bytes of memory", 1, 2**50))
         self._changed: dict[int, SeriesState] = {}
         self._options: dict[Hashable, Options] = {}
         self._pool: Pool | None = None
         self._pool_version, self._pool_changed = -1, False
         self._within, self._foreign = False, -1
+        # time of the transaction
+        self.now = 0
 
     def __repr__(self) -> str:
         return f"Store({self.database.name!r})"
@@ -166,7 +169,7 @@ class Store:
         limit : largest number of names
         """
         found = self.tables.names("" if after is None else key(after), limit)
-        return [from_key(name) for _, name, _ in found]
+        return [from_key(name) for _, name, *_ in found]
 
     @locked
     def recent(self, limit: int) -> list[Any]:
@@ -175,11 +178,20 @@ class Store:
 
     def versions(self) -> dict[Any, int]:
         """Version of each series by its name: one that has changed has another."""
-        return self.transact(lambda: {from_key(name): version for name, version in self.tables.versions()})
+        return self.transact(lambda: {from_key(name): version for _, name, _, version in self.tables.names()})
 
     def __contains__(self, name: object) -> bool:
         with self.lock:
             return self.tables.find_series(key(name)) is not None
+
+    def find(self, name: str | int | None) -> StoredSeries | None:
+        """Series that exists; None if there is none of that name."""
+
+        def work() -> StoredSeries | None:
+            found = self.tables.find_series(key(name))
+            return None if found is None else StoredSeries(self, name, found[0], self.options(found[1]))
+
+        return self.transact(work)
 
     def __len__(self) -> int:
         with self.lock:
@@ -197,7 +209,7 @@ class Store:
                 try:
                     return work()
                 except BaseException:
-                    self.recalibrators.forget()
+                    self._forget()
                     raise
             end = time.monotonic() + PATIENCE
             while True:
@@ -216,12 +228,12 @@ class Store:
         self._within = True
         try:
             with self.database.transaction():
-                self._foreign = self.database.foreign()
+                self._foreign, self.now = self.database.foreign(), times.now()
                 result = work()
                 self._write()
             for state in self._changed.values():
                 state.written, state.rewritten = state.version, False
-                self._cache.put(state)
+                self._cache.put(state.number, state, state.size)
             self._changed.clear()
             self._pool_changed = False
             return result
@@ -233,11 +245,16 @@ class Store:
 
     def _reset(self) -> None:
         """Read again what a transaction that failed may have changed."""
-        self.recalibrators.forget()
+        self._forget()
         for number in self._changed:
             self._cache.drop(number)
         self._pool_version, self._pool_changed = -1, False
         self._changed.clear()
+
+    def _forget(self) -> None:
+        """Load each series again when it is next used."""
+        for each in self.shared:
+            each.loaded = None
 
     def _write(self) -> None:
         """Write the states that this transaction changed."""
@@ -247,8 +264,8 @@ class Store:
                 if until > state.trimmed:
                     self.tables.trim(state.number, until)
                     state.trimmed = until
-            if not self.tables.put_state(state):
-                raise Conflict(f"another version of series {short(state.name)}")
+        if not self.tables.put_states(self._changed.values()):
+            raise Conflict("another version of a series")
         if self._pool_changed and self._pool is not None:
             self._pool_version += 1
             self.tables.put_about("pool", self._pool_version, self._pool.encode())
@@ -266,21 +283,23 @@ class Store:
         found = self._cache.get(series.number)
         if found is not None and found.seen == self._foreign:
             return found
-        version = self.tables.version(series.number)
-        if found is None or found.version != version:
+        head = self.tables.head(series.number)
+        if found is None or found.version != head[0]:
             try:
-                found = self._read(series)
+                found = self._read(series, *head)
             except persistence.UNREADABLE as reason:
                 text = f"expected a state of series {short(series.name)} that can be read, got one that cannot"
                 raise ValueError(f"{text}: {str(reason)[: persistence.MOST_REASON]}") from None
-            self._cache.put(found)
+            self._cache.put(found.number, found, found.size)
         found.seen = self._foreign
         return found
 
-    def _read(self, series: StoredSeries) -> SeriesState:
-        options, version, trimmed, data = self.tables.state(series.number)
-        recal, fresh = series.options_of(options).recal(self)
-        self.recalibrators.forget()
+    def _read(self, series: StoredSeries, version: int, options: int, trimmed: int) -> SeriesState:
+        shared = series.options_of(options).shared(self)
+        recal, fresh, shared.loaded = shared.recal, shared.fresh, None
+        if not version:
+            return SeriesState(series.number, series.name, options, version, trimmed, fresh, fresh)
+        data = self.tables.state(series.number)
         fresh.load_into(recal)
         kept = State.decode(recal, data, series.number) if data else fresh
         state = SeriesState(series.number, series.name, options, version, trimmed, kept, kept, written=version)
@@ -340,16 +359,16 @@ class Store:
     # --- states of frames
     @contextmanager
     def value(self, name: str) -> Iterator[list[bytes | None]]:
-        """Yield a value of the whole store in a list, and write what is in the list at the end; others wait."""
-        with self.database.exclusive(name):
-            found = self.transact(lambda: self.tables.about(name))
-            held = [None if found is None else found[1]]
-            yield held
-            self.transact(lambda: self._put_value(name, held[0] or b"", 0 if found is None else found[0]))
+        """Yield a value of the whole store in a list, and write what is in the list at the end."""
+        found = self.transact(lambda: self.tables.about(name))
+        version, value = (0, None) if found is None else found
+        held = [value]
+        yield held
+        self.transact(lambda: self._put_value(name, version, held[0] or b""))
 
-    def _put_value(self, name: str, value: bytes, version: int) -> None:
-        found = self.tables.about(name)
-        if found is not None and found[0] not in (version, version + 1):
+    def _put_value(self, name: str, version: int, value: bytes) -> None:
+        found = self.tables.about(name) or (0, b"")
+        if found[0] != version and found != (version + 1, value):  # another call's; ours if it is made again
             raise ValueError(f"expected the {name} of the store as it was read, got a later one: {self.database.name}")
         self.tables.put_about(name, version + 1, value)
 

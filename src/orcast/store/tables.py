@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from operator import attrgetter
@@ -20,17 +20,12 @@ from orcast.store.times import as_datetime
 if TYPE_CHECKING:
     from orcast.monitors import Alarm
 
-# Fields of a round that are columns of its table, in their order.
-FIELDS = (
-    "key opened closed horizon_key issued_at target_at x_text published base_bytes forecast_bytes "
-    "y_text known_at guarantee_text revisions number"
-)
+# Columns of a round, in the order of the fields of `StoredRound`.
 COLUMNS = (
     "id, opened, closed, horizon, issued, target, x, published, base, forecast, "
     "y, known, guarantee, revisions, series, checksum"
 )
 ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
-VALUES = attrgetter(*FIELDS.split(), "checksum")
 UNNAMED = "null"
 # Forecasts that a round may publish.
 BASE, RECALIBRATED = "base", "recalibrated"
@@ -160,6 +155,9 @@ class StoredRound:
         return self
 
 
+VALUES = attrgetter(*StoredRound.__slots__[: COLUMNS.count(",")], "checksum")
+
+
 def outcome_text(canonical: Any) -> str:
     """A canonical outcome as text."""
     return json.dumps(features_to_json(canonical), allow_nan=False)
@@ -201,10 +199,10 @@ class Tables:
         """Number of series, none of which is ever deleted."""
         return self.database.row("SELECT max(number) FROM series")[0] or 0  # type: ignore[index]
 
-    def names(self, after: str = "", limit: int | None = None) -> list[tuple[int, str, int]]:
-        """Number, name and options of all series, or of those after a name."""
+    def names(self, after: str = "", limit: int | None = None) -> list[tuple[int, str, int, int]]:
+        """Number, name, options and version of all series, or of those after a name."""
         found = self.find_series(after)
-        query = "SELECT number, name, options FROM series WHERE number > ? ORDER BY number LIMIT ?"
+        query = "SELECT number, name, options, version FROM series WHERE number > ? ORDER BY number LIMIT ?"
         return self.database.rows(query, (0 if found is None else found[0], LARGE if limit is None else limit))
 
     def recent(self, limit: int) -> list[str]:
@@ -225,31 +223,28 @@ class Tables:
         query = "INSERT INTO series (name, options, version, trimmed) VALUES (?, ?, 0, 0) RETURNING number"
         return self.database.row(query, (name, options))[0]  # type: ignore[index,no-any-return]
 
-    def versions(self) -> list[tuple[str, int]]:
-        """Name and version of each series."""
-        return self.database.rows("SELECT name, version FROM series ORDER BY number")
+    def head(self, number: int) -> tuple[int, int, int]:
+        """Version of a series, its options, and the last event whose rounds were deleted.
 
-    def version(self, number: int) -> int:
-        """Version of a series, which other transactions do not change from now on."""
-        query = f"SELECT version FROM series WHERE number = ?{self.database.for_update}"
-        return self.database.row(query, (number,))[0]  # type: ignore[index,no-any-return]
-
-    def state(self, number: int) -> tuple[int, int, int, bytes | None]:
-        """Options, version, last event whose rounds were deleted, and state, if any, of a series."""
-        query = (
-            "SELECT options, version, trimmed, state FROM series LEFT JOIN states ON series = number WHERE number = ?"
-        )
+        Other transactions do not change them from now on.
+        """
+        query = f"SELECT version, options, trimmed FROM series WHERE number = ?{self.database.for_update}"
         return self.database.row(query, (number,))  # type: ignore[return-value]
 
-    def put_state(self, state: SeriesState) -> bool:
-        """Write a state if its version is the one before; returns whether it was."""
-        query = "UPDATE series SET options = ?, version = ?, trimmed = ? WHERE number = ? AND version = ?"
-        given = state.options, state.version, state.trimmed, state.number, state.written
-        if self.database.execute(query, given).rowcount != 1:
+    def state(self, number: int) -> bytes | None:
+        """State of a series, if one was written."""
+        found = self.database.row("SELECT state FROM states WHERE series = ?", (number,))
+        return None if found is None else found[0]
+
+    def put_states(self, states: Collection[SeriesState]) -> bool:
+        """Write states if their versions are the ones before; returns whether all were."""
+        query = "UPDATE series SET version = ?, options = ?, trimmed = ? WHERE number = ? AND version = ?"
+        heads = [(each.version, each.options, each.trimmed, each.number, each.written) for each in states]
+        if self.database.execute_many(query, heads) != len(heads):
             return False
-        if state.rewritten:
-            query = "INSERT INTO states VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET state = excluded.state"
-            self.database.execute(query, (state.number, state.kept.encode(state.number)))
+        query = "INSERT INTO states VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET state = excluded.state"
+        rewritten = (each for each in states if each.rewritten)
+        self.database.execute_many(query, ((each.number, each.kept.encode(each.number)) for each in rewritten))
         return True
 
     def options(self, number: int) -> str:

@@ -88,16 +88,17 @@ class Session:
 
     def _series(self, call: dict[str, Any], stated: dict[str, Any]) -> StoredSeries:
         """The series of a line, made if it is new; bounds that a line leaves out are those of the session."""
-        name, there = call.get("series"), call.get("series") in self.store
-        if there and not stated:
-            return self.store.series(name)
+        name = call.get("series")
+        found = self.store.find(name)
+        if found is not None and not stated:
+            return found
         if not stated and "forecast" not in call:
             raise ValueError(f"expected a forecast first, got none of series {short(name)}")
         settings = stated or read_forecast(call["forecast"]).settings
         if not settings.keys() & {"binary", "labels"}:
             settings = self.bounds | settings
         space = space_of(settings)
-        if there:
+        if found is not None:
             return self.store.series(name, space=space)
         return self.store.series(name, space=space, pool=self.pool and isinstance(space, OrderedSpace), **self.options)
 
