@@ -33,7 +33,7 @@ def quantiles(forecast: object, space: oc.Interval = SPACE) -> list[float]:
 
 def atom_at(forecast: object, y: float, space: oc.Interval = SPACE) -> float:
     """Mass that the cells around an expert put on a point."""
-    left, right, mass, _ = cells_around(space, np.array(quantiles(forecast, space)))
+    left, right, mass = cells_around(space, np.array(quantiles(forecast, space)))
     return float(mass[(left == y) & (right == y)].sum())
 
 

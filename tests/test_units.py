@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -77,17 +76,3 @@ def test_without_an_expert_the_outcomes_give_the_unit(name: str, late: int) -> N
         # in a few rounds, in every unit, the promise needs quantiles far outside
         assert np.median(np.abs(result[some[0]] - result[0])) < 0.2
         assert np.abs(result[some[0]]).max() < 1000.0
-
-
-def test_a_spread_that_double_precision_cannot_hold_beside_its_offset_is_said_once() -> None:
-    recal = oc.Recalibrator()
-    with pytest.warns(UserWarning, match=r"98% range of 2\.\d* at 1e\+15 exceeds double precision: subtract"):
-        recal.predict(oc.Normal(1e15, 0.5))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        recal.update(1e15)
-        recal.predict(oc.Normal(1e15, 0.5))
-    with pytest.warns(UserWarning, match="exceeds double precision"):
-        oc.Recalibrator().run([oc.Normal(0, 1), oc.Normal(1e15, 0.5)], [0.0, 1e15])
-    with pytest.warns(UserWarning, match="exceeds double precision"):
-        oc.Recalibrator().predict(experts={"one": oc.Normal(0, 1), "other": oc.Normal(-1e15, 0.5)})

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast import ledger as _ledger
 from orcast import limits
-from orcast.adapters import FINEST, beyond_doubles, expert_row
+from orcast.adapters import expert_row
 from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.draws import seed_of
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
@@ -447,16 +447,14 @@ class Forecaster:
                 return None
             if self._takes_floats and type(forecast) is float and 0.0 <= forecast <= 1.0:
                 return forecast
-            row, crossed = expert_row(forecast, self.space)
-            # plain numbers, because this runs in every round
-            low, high = row.item(0), row.item(-1)
-            if crossed or high - low < FINEST * max(high, -low) or high < self._ends[0] or low > self._ends[1]:
-                self._report_rows(row, crossed)
             if self._experts == (ALONE,):
+                row, crossed = expert_row(forecast, self.space)
+                # plain numbers, because this runs in every round
+                if crossed or row.item(-1) < self._ends[0] or row.item(0) > self._ends[1]:
+                    self._report_rows(row, crossed)
                 return row[None, :]
-            self._admit((ALONE,))
-            return self._table({ALONE: row})
-        if forecast is not None:
+            experts = {ALONE: forecast}
+        elif forecast is not None:
             raise TypeError("expected a forecast or experts=, got both")
         if not isinstance(experts, Mapping) or not all(isinstance(name, str) for name in experts):
             raise TypeError(f"expected experts= as forecasts by name, got {short(experts)}")
@@ -498,21 +496,12 @@ class Forecaster:
             warn_user(f"{text} (reported once)", UserWarning)
 
     def _report_rows(self, rows: Array, crossed: bool) -> None:
-        """Warn once about crossing quantiles, lost precision, and forecasts outside the space."""
+        """Warn once about crossing quantiles, and forecasts outside the space."""
         if crossed:
             self._report_once("crossing", "crossing quantiles were sorted")
         if not self._ordered or not rows.size:
             return
-        low, high = rows[..., 0].ravel(), rows[..., -1].ravel()
-        coarse = np.flatnonzero(beyond_doubles(low, high))
-        if coarse.size:
-            a, b = float(low[coarse[0]]), float(high[coarse[0]])
-            self._report_once(
-                "precision",
-                f"a forecast with a 98% range of {b - a:.3g} at {max(abs(a), abs(b)):.3g} exceeds double precision: "
-                "subtract an offset from forecasts and outcomes",
-            )
-        if self.outside != "clip" and ((high < self._ends[0]) | (low > self._ends[1])).any():
+        if self.outside != "clip" and ((rows[..., -1] < self._ends[0]) | (rows[..., 0] > self._ends[1])).any():
             self._report_once("outside", f"a forecast wholly outside {self.space!r} was moved to its nearest bound")
 
     def _features(self, x: Any) -> Any:

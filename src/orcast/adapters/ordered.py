@@ -291,13 +291,6 @@ def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
     raise ValueError("expected a cdf that rises from 0 to 1 within 1e100 of 0, got one that does not")
 
 
-def beyond_doubles(low: Array, high: Array) -> NDArray[np.bool_]:
-    """Select forecasts whose lowest and highest quantile are too close for double precision."""
-    # nan and overflow are not selected
-    with np.errstate(invalid="ignore", over="ignore"):
-        return (low < high) & (high - low < FINEST * np.maximum(np.abs(low), np.abs(high)))
-
-
 def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool]:
     """Increasing quantiles of a user's forecast at the levels of the space, and True if they were sorted."""
     forecast = known_kind(forecast)
