@@ -62,13 +62,6 @@ def vector(function: Callable[..., Any], *arguments: Any, what: str) -> NDArray[
     return array
 
 
-def as_count(value: object, what: str) -> int:
-    """Check a whole number of 1 or more."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"expected {what}, got {value!r}")
-    return int(value)
-
-
 class _Words:
     """Names of arguments and rows in messages: those of the library, or of the command and its file."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.validation import as_count
+from orcast.spaces.base import whole
 
 __all__ = ["LEVELS", "brier", "ece", "fair_indicators", "pinball", "qce"]
 
@@ -142,7 +142,7 @@ def qce(
     gaps = fair_indicators(quantiles, y, levels, low=low, high=high) - np.asarray(levels)
     if gaps.ndim != 2:
         raise ValueError(f"expected a sequence of outcomes, got shape {gaps.shape[:-1]}")
-    width = max(len(gaps), 1) if window is None else as_count(window, "a window of at least 1 round")
+    width = max(len(gaps), 1) if window is None else whole(window, "rounds as window", 1, 10**12)
     if len(gaps) < width:
         return float("nan")
     if window is None:
@@ -197,7 +197,7 @@ def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
     0.25
     """
     prob, outcomes = _binary_rounds(p, y)
-    count = as_count(bins, "at least 1 bin")
+    count = whole(bins, "bins", 1, 10**9)
     if outcomes.size == 0:
         return float("nan")
     places = np.minimum((prob * count).astype(np.intp), count - 1)
