@@ -21,76 +21,31 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.kernels import records
 from orcast.kernels.ledger import combine_arrays, miscalibration, settle_arrays, squared_norm
 from orcast.kernels.state import Layout, LedgerState
 
 Array = NDArray[np.float64]
 
 
-class Account(IntEnum):
-    """Accounts beside the sum of payoffs."""
-
-    BUDGET = 0  # the credit, B_1 + ... + B_T, allowances for delay, and the excess of rounds that did not hold
-    ROUNDS = 1  # outcomes settled
-    HELD = 2  # of these, rounds whose certificate held
-    EXCESS = 3  # part of the budget added by certificates that did not hold
-    ROOTS = 4  # sum of the bounds on the norms of the settled payoffs
-    DELAY = 5  # for each settled round, the outcomes settled between its forecast and its own outcome; summed
-    WEIGHT = 6  # the rounds, discounted as the payoffs are
+def places_of(kind: str, members: Sequence[str]) -> Any:
+    """Places of the numbers of a record, by their names in upper case."""
+    return IntEnum(kind, [name.upper() for name in members], start=0)
 
 
-class GroupAccount(IntEnum):
-    """Accounts of a group of a part."""
+# `kernels.records` describes the numbers.
+Account = places_of("Account", records.ACCOUNT)
+GroupAccount = places_of("GroupAccount", records.GROUP_ACCOUNT)
+PartColumn = places_of("PartColumn", records.PART)
+CertificateField = places_of("CertificateField", records.CERTIFICATE)
+RoundLog = places_of("RoundLog", records.ROUND_LOG)
 
-    BUDGET = 0
-    COUNT = 1  # the discounted sum of its contexts
-    EXCESS = 2  # part of the budget added because the group exceeded it
-
-
-class PartColumn(IntEnum):
-    """Columns of a layout's parts."""
-
-    START = 0  # where the part starts in S, group by group
-    SIZE = 1  # its coordinates
-    GROUPS = 2
-    PLACES = 3  # where its places in the cell payoff start
-    CONTEXT = 4  # where its context starts
-    ONE_SIDED = 5
-
-
-class CertificateField(IntEnum):
-    """Fields of the certificate of a round."""
-
-    WORST = 0
-    OVERDRAFT = 1
-    BOUND = 2
-    ALLOWED = 3
-    HOLDS = 4
-    ROOT = 5
-    ROOTS_THEN = 6
-    ROUNDS_THEN = 7
-    PROMISED = 8
-    EXCESS = 9
-
-
-class RoundLog(IntEnum):
-    """Fields of the log of a round."""
-
-    HOLDS = 0  # whether its certificate held
-    PROMISED = 1  # the bound on the miscalibration after it that was known before its outcome
-    MISCALIBRATION = 2  # after it
-    MEAN = 3  # of the nearest normal
-    SD = 4
-    EXCESS = 5  # by how much the miscalibration after it could exceed the bound, known before its outcome
-
-
-ACCOUNT_SIZE, GROUP_SIZE = len(Account), len(GroupAccount)
-CERTIFICATE_SIZE, ROUND_LOG_SIZE = len(CertificateField), len(RoundLog)
+CERTIFICATE_SIZE, ROUND_LOG_SIZE = len(records.CERTIFICATE), len(records.ROUND_LOG)
 # The budget starts with that of this many rounds.
 CREDIT = 64.0
 
