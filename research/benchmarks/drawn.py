@@ -25,8 +25,8 @@ GREEDY = Greedy(product=True)
 
 def below_cut(recal: oc.Recalibrator, p: object) -> int:
     """The event comes if the probability before the draw is below CUT."""
-    mixture = p.mixture  # type: ignore[attr-defined]
-    return int((float(p) if mixture is None else mixture.mean[1]) < CUT)  # type: ignore[arg-type]
+    undrawn = p.undrawn  # type: ignore[attr-defined]
+    return int((float(p) if undrawn is None else undrawn[1]) < CUT)  # type: ignore[arg-type]
 
 
 def greedy(recal: oc.Recalibrator, p: object) -> int:

@@ -1,5 +1,6 @@
 """Events and labels whose published probabilities are drawn."""
 
+import itertools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,19 @@ def played(space: oc.spaces.FiniteSpace, rounds: int = 30, **options: Any) -> oc
     return recal
 
 
+def mixture_of(record: Any) -> list[tuple[float, np.ndarray]]:
+    """Forecasts from which the published one is drawn, each with its probability."""
+    places = np.interp(
+        record.view("result")[record.rules.first :], record.rules.grid, np.arange(len(record.rules.grid))
+    )
+    cuts = np.unique(np.concatenate(([0.0, 1.0], np.cumsum(places % 1.0) % 1.0)))
+    trial, found = record.copied(), []
+    for a, b in itertools.pairwise(cuts.tolist()):
+        trial.set_draw(0.5 * (a + b))
+        found.append((b - a, published(trial)))
+    return found
+
+
 # --- the ledger adds the expectation of the empirical payoff
 
 
@@ -47,11 +61,12 @@ def test_ledger_payoff_is_the_expectation_over_draws(space: Any) -> None:
         p = recal.predict(given)
         record = recal.rounds.pending[None].record
         x = np.array([1.0 - given, given]) if space is BINARY else given
-        assert p.mixture.mean == pytest.approx(record.view("result"), abs=1e-12)
+        mixture = mixture_of(record)
+        assert sum(weight * mass for weight, mass in mixture) == pytest.approx(p.undrawn, abs=1e-12)
         expected = []
         for k in range(space.cells):
             came, mean = np.eye(space.cells)[k], 0.0
-            for weight, mass in zip(*p.mixture, strict=True):
+            for weight, mass in mixture:
                 assert mass.sum() == pytest.approx(1.0, abs=1e-12)
                 error = (mass - came)[first:]
                 own = np.abs(nodes[:, None] - mass[first:]) < 1e-12
@@ -65,19 +80,6 @@ def test_ledger_payoff_is_the_expectation_over_draws(space: Any) -> None:
         for k, mean in enumerate(expected):
             mean[-1] /= max(1.0 / record.view("units")[0], np.abs(regrets).max())
             assert engine_of(recal).payoff(record, k) == pytest.approx(mean, abs=1e-11)
-
-
-@SPACES
-def test_draws_have_the_weights_of_the_mixture(space: Any) -> None:
-    p = (recal := played(space)).predict(expert(space, np.random.default_rng(3)))
-    trial = recal.rounds.pending[None].record.copied()
-    draws = (np.arange(4000) + 0.5) / 4000
-    masses = []
-    for draw in draws:
-        trial.set_draw(draw)
-        masses.append(published(trial))
-    for weight, mass in zip(*p.mixture, strict=True):
-        assert np.mean(np.abs(np.array(masses) - mass).max(axis=1) < 1e-12) == pytest.approx(weight, abs=1e-3)
 
 
 # --- against adversaries
@@ -109,8 +111,8 @@ def test_resolution_enters_the_bound_where_no_forecast_keeps_the_rule() -> None:
     engine.ledger.total[:] = np.where(nodes < 0.4, -400.0, 400.0)
     engine.ledger.account[0] = engine.ledger.square
     p = recal.predict(0.5)
-    high, low = p.mixture.masses[:, 1]
-    share = p.mixture.weights[0]
+    (share, upper), (_, lower) = mixture_of(recal.rounds.pending[None].record)
+    high, low = upper[1], lower[1]
     assert p.certificate.holds
     assert low < 0.4 < high
     r = share * (1 - share) * (high - low) * 800.0
@@ -123,7 +125,7 @@ def threshold_attack(seed: int | None, rounds: int = 1000) -> tuple[Any, np.ndar
     recal, said, came = oc.Recalibrator(BINARY, randomised=seed), [], []
     for _ in range(rounds):
         p = recal.predict(0.5)
-        mean = float(p) if p.mixture is None else p.mixture.mean[1]
+        mean = float(p) if p.undrawn is None else p.undrawn[1]
         said.append(float(p))
         came.append(int(mean < 7 / 15))
         recal.update(came[-1])

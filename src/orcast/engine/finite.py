@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from orcast.constants import USUAL_TEMPERATURE
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.bound_payoff import CONFIDENCE, BoundPayoff
-from orcast.forecasts import BinaryForecast, FiniteForecast, LabelForecast, Mixture, forecast_on
+from orcast.forecasts import BinaryForecast, FiniteForecast, LabelForecast, forecast_on
 from orcast.kernels import finite_members, records
 from orcast.kernels import finite_rounds as kernels
 from orcast.kernels.finite_state import FiniteRound, FiniteRules, FiniteState
@@ -32,8 +31,6 @@ BINARY_TEMPERATURE = 6.0
 # Nodes from which probabilities are drawn, for each hat of the calibration payoff: of an event, and of labels.
 NODES_PER_HAT, LABEL_NODES_PER_HAT = 3, 4
 NO_NODES: Array = np.empty(0)
-# Parts of a draw less likely than this are rounding.
-LEAST_PART = 1e-12
 # Hats of the forecast's own probabilities.
 CALIBRATION = (BinaryCalibration, LabelCalibration)
 # Rounds in one call of the compiled loop: between two calls Python can be interrupted.
@@ -70,19 +67,6 @@ def nodes_on(space: Any, hats: int) -> Array:
     count = LABEL_NODES_PER_HAT * hats
     least = min(0.25 / count**2, 0.01 / space.cells)
     return np.asarray(least + (1.0 - space.cells * least) * np.arange(count + 1) / count)
-
-
-def mixture_of(record: FiniteRound) -> Mixture:
-    """Forecasts from which the published one is drawn."""
-    rules, p = record.rules, record.view("result")[record.rules.first :]
-    places = np.interp(p, rules.grid, np.arange(len(rules.grid)))
-    cuts = np.unique(np.concatenate(([0.0, 1.0], np.cumsum(places % 1.0) % 1.0)))
-    parts, trial, masses = np.diff(cuts), record.copied(), []
-    for draw in cuts[:-1] + 0.5 * parts:
-        trial.set_draw(draw)
-        masses.append(kernels.published(trial))
-    likely = parts > LEAST_PART
-    return Mixture(parts[likely] / parts[likely].sum(), np.array(masses)[likely])
 
 
 class FiniteEngine:
@@ -233,7 +217,7 @@ class FiniteEngine:
 
         if self.rules.drawn:
             mass = kernels.published_event(record) if self.binary else kernels.published(record)
-            return self._drawn_class.trusted(self.space, mass, certificate, partial(mixture_of, record))
+            return self._drawn_class.trusted(self.space, mass, certificate, record.view("result").copy())
         if self.binary:
             return BinaryForecast.trusted(self.space, record.probability(1), certificate)
         return forecast_on(self.space, record.view("result").copy(), certificate)

@@ -6,7 +6,6 @@ from orcast.forecasts.finite import (
     CircleForecast,
     FiniteForecast,
     LabelForecast,
-    Mixture,
     as_masses,
     forecast_on,
 )
@@ -20,7 +19,6 @@ __all__ = [
     "FiniteForecast",
     "Forecast",
     "LabelForecast",
-    "Mixture",
     "as_levels",
     "as_masses",
     "forecast_on",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from orcast.ledger import Certificate
 
     Given = Certificate | Callable[[], Certificate] | None
-    FromMixture: TypeAlias = "Mixture | Callable[[], Mixture] | None"
 
 Array = NDArray[np.float64]
 
@@ -42,33 +41,6 @@ def as_masses(mass: object, cells: int) -> Array:
     return m / total if abs(total - 1.0) > 1e-12 else m
 
 
-class Mixture(NamedTuple):
-    """Distribution of a drawn forecast before the draw.
-
-    Attributes
-    ----------
-    weights
-        Probability of each forecast.
-    masses
-        Masses of each forecast, a row each.
-
-    Examples
-    --------
-    >>> import orcast as oc
-    >>> p = oc.Recalibrator(oc.Binary(), randomised=7).predict(0.7)
-    >>> p.mixture.masses[:, 1].round(3).tolist(), float(p.mixture.mean[1].round(3))
-    ([0.703, 0.671], 0.7)
-    """
-
-    weights: Array
-    masses: Array
-
-    @property
-    def mean(self) -> Array:
-        """Mean masses."""
-        return np.asarray(self.weights @ self.masses)
-
-
 class FiniteForecast(IssuedForecast):
     """Masses on the cells of a finite space.
 
@@ -78,35 +50,33 @@ class FiniteForecast(IssuedForecast):
         Space of the forecast.
     mass
         Mass of each cell.
+
+    Attributes
+    ----------
+    undrawn
+        Masses before the random draw; None if the forecast was not drawn.
     """
 
-    __slots__ = ("_mixture", "mass", "space")
+    __slots__ = ("mass", "space", "undrawn")
 
     kind: ClassVar[Any] = FiniteSpace
     mass: Array
     space: Any
-    _mixture: Mixture | Callable[[], Mixture] | None
+    undrawn: Array | None
 
     def __init__(self, space: Any, mass: ArrayLike) -> None:
         if not isinstance(space, self.kind):
             raise TypeError(f"expected a {self.kind.__name__} space, got {short(space)}")
         self.space, self.mass = space, frozen(as_masses(mass, space.cells))
-        self._certificate = self._mixture = None
+        self._certificate = self.undrawn = None
 
     @classmethod
-    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given, mixture: FromMixture = None) -> Self:
+    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given, undrawn: Array | None = None) -> Self:
         """Forecast from masses of a kernel, without checks or copies."""
         self = cls.__new__(cls)
         mass.flags.writeable = False
-        self.space, self.mass, self._certificate, self._mixture = space, mass, certificate, mixture
+        self.space, self.mass, self._certificate, self.undrawn = space, mass, certificate, undrawn
         return self
-
-    @property
-    def mixture(self) -> Mixture | None:
-        """Forecasts from which this one was drawn, with their weights; None if it was not drawn."""
-        if callable(self._mixture):
-            self._mixture = self._mixture()
-        return self._mixture
 
     def mode(self) -> Any:
         """Value with the largest mass, the first of several."""
@@ -150,7 +120,7 @@ class FiniteForecast(IssuedForecast):
         return f"{type(self).__name__}(mode={short(self.mode())}, probability={float(self.mass.max()):.4g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self).trusted, (self.space, self.mass, self.certificate, self.mixture))
+        return (type(self).trusted, (self.space, self.mass, self.certificate, self.undrawn))
 
 
 class BinaryForecast(FiniteForecast):
@@ -174,13 +144,13 @@ class BinaryForecast(FiniteForecast):
 
     def __init__(self, probability: float) -> None:
         self._mass = number(probability, "probability", 0.0, 1.0)
-        self._certificate = self._mixture = None
+        self._certificate = self.undrawn = None
 
     @classmethod
-    def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given, mixture: FromMixture = None) -> Self:
+    def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given, undrawn: Array | None = None) -> Self:
         """Forecast from two masses, or from the probability of 1, without checks or copies."""
         self = cls.__new__(cls)
-        self._mass, self._certificate, self._mixture = mass, certificate, mixture
+        self._mass, self._certificate, self.undrawn = mass, certificate, undrawn
         return self
 
     @property
@@ -224,7 +194,7 @@ class BinaryForecast(FiniteForecast):
         return f"BinaryForecast({self.__float__():.6g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (BinaryForecast.trusted, (_BINARY, self._mass, self.certificate, self.mixture))
+        return (BinaryForecast.trusted, (_BINARY, self._mass, self.certificate, self.undrawn))
 
 
 class LabelForecast(FiniteForecast):
