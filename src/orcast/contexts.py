@@ -43,6 +43,7 @@ class Context:
     bound: float = 1.0  # on the squared norm
     signed: bool = False  # True if an entry may be negative
     disjoint: bool = False  # True if no round is in two groups
+    options: tuple[str, ...] = ()  # names of the attributes in the plain form
 
     @property
     def size(self) -> int:
@@ -55,7 +56,11 @@ class Context:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data; functions are omitted and must be passed again."""
-        raise AttributeError(f"{type(self).__name__} has no plain form")
+        plain: dict[str, Any] = {"kind": type(self).__name__}
+        for name in self.options:
+            value = getattr(self, name)
+            plain[name] = value.to_plain() if isinstance(value, Context) else value
+        return plain
 
     def __mul__(self, other: Context) -> Context:
         return Product(self, other) if isinstance(other, Context) else NotImplemented
@@ -76,9 +81,6 @@ class Everyone(Context):
     def __call__(self, known: ContextInputs) -> Array:
         return np.ones(1)
 
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "Everyone"}
-
     def __reduce__(self) -> str:
         # a singleton, also when copied
         return "EVERYONE"
@@ -88,6 +90,7 @@ class Values(Context):
     """Group for each value of a feature."""
 
     disjoint = True
+    options = ("key", "other")
 
     def __init__(self, key: str, values: Iterable[Hashable], other: bool = False) -> None:
         _check_key(key)
@@ -120,8 +123,7 @@ class Values(Context):
         return c
 
     def to_plain(self) -> dict[str, Any]:
-        values = [features_to_json(value) for value in self.values]
-        return {"kind": "Values", "key": self.key, "values": values, "other": self.other}
+        return {**super().to_plain(), "values": [features_to_json(value) for value in self.values]}
 
 
 class Bins(Context):
@@ -129,6 +131,8 @@ class Bins(Context):
 
     Edges are soft: near an edge a round belongs to both bins, in shares that sum to one.
     """
+
+    options = ("key", "edges", "source", "soft")
 
     def __init__(self, key: str, edges: Iterable[float], source: str = "feature", soft: float | None = None) -> None:
         _check_key(key)
@@ -145,7 +149,7 @@ class Bins(Context):
         narrowest = float(np.diff(e).min()) if e.size > 1 else math.inf
         if soft is None:
             soft = SOFT * narrowest if e.size > 1 else 0.0
-        self.key, self.edges, self.source = key, e, source
+        self.key, self.edges, self.source = key, e.tolist(), source
         self.soft = number(soft, "soft (width of a softened edge)", 0.0, narrowest)
         if self.soft < 1e-100:
             self.soft = 0.0
@@ -161,15 +165,11 @@ class Bins(Context):
             if math.isnan(value):
                 raise ValueError(f"expected an expert with a numeric {self.source}, got none")
         if self.soft > 0.0:
-            above = np.clip((value - self.edges) / self.soft + 0.5, 0.0, 1.0)
+            above = np.clip((value - np.array(self.edges)) / self.soft + 0.5, 0.0, 1.0)
         else:
-            above = (value > self.edges).astype(np.float64)
+            above = (value > np.array(self.edges)).astype(np.float64)
         c: Array = -np.diff(np.concatenate(([1.0], above, [0.0])))
         return c
-
-    def to_plain(self) -> dict[str, Any]:
-        edges = self.edges.tolist()
-        return {"kind": "Bins", "key": self.key, "edges": edges, "source": self.source, "soft": self.soft}
 
 
 class LastError(Context):
@@ -188,12 +188,11 @@ class LastError(Context):
         above = float(known.last_error > 0.0)
         return np.array([above, 1.0 - above])
 
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "LastError"}
-
 
 class FunctionOf(Context):
     """Vector-valued function of the features."""
+
+    options = ("size", "bound", "name")
 
     def __init__(self, function: Callable[[Any], Any], size: int, bound: float = 1.0) -> None:
         size = whole(size, "numbers as size=, the length of the vector", 1, LIMITS.groups)
@@ -212,19 +211,15 @@ class FunctionOf(Context):
             raise ValueError(f"expected a context with a squared norm of at most bound={self.bound:g}, got {square:g}")
         return c
 
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "FunctionOf", "size": self.size, "bound": self.bound, "name": self.name}
-
 
 class _Pair(Context):
     """Two contexts."""
 
+    options = ("first", "second")
+
     def __init__(self, first: Context, second: Context) -> None:
         self.first, self.second = first, second
         self.signed = first.signed or second.signed
-
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": type(self).__name__, "first": self.first.to_plain(), "second": self.second.to_plain()}
 
 
 class Product(_Pair):
@@ -359,21 +354,23 @@ def as_context(context: Context | None) -> Context:
     return context
 
 
+_READERS: dict[str, Callable[..., Context]] = {
+    kind.__name__: kind for kind in (Values, Bins, LastError, Product, Union)
+}
+
+
 def context_from_plain(data: Mapping[str, Any]) -> Context:
     """Rebuild a context without functions from its plain form."""
     options = dict(data)
     kind = options.pop("kind", None)
     if kind == "Everyone":
         return EVERYONE
-    if kind == "Values":
-        return Values(options["key"], map(features_from_json, options["values"]), options["other"])
-    if kind == "Bins":
-        return Bins(**options)
-    if kind == "LastError":
-        return LastError()
     if kind in ("Product", "Union"):
-        pair = Product if kind == "Product" else Union
-        return pair(context_from_plain(options["first"]), context_from_plain(options["second"]))
+        options = {name: context_from_plain(part) for name, part in options.items()}
+    if kind == "Values":
+        options["values"] = map(features_from_json, options["values"])
+    if kind in _READERS:
+        return _READERS[kind](**options)
     raise ValueError(f"expected payoff= for a context of the kind {kind!r}, whose function is not saved, got none")
 
 

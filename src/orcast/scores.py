@@ -42,7 +42,7 @@ class Score:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": type(self).__name__}
+        return {"kind": type(self).__name__, **vars(self)}
 
 
 def _span(space: Space) -> float:
@@ -185,9 +185,6 @@ class LogScore(Score):
         if not isinstance(space, FiniteSpace):
             return math.inf
         return -math.log(self.clip) + (space.cells - 1) * self.clip
-
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "LogScore", "clip": self.clip}
 
 
 SCORES: dict[str, type[Score]] = {kind.__name__: kind for kind in (CRPS, MSE, Brier, LogScore)}

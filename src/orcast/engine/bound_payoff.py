@@ -146,7 +146,7 @@ class BoundPayoff:
             else:
                 parts[name] = payoff.summary(ledger.part(number) / rounds)
                 if not payoff.one_sided:
-                    bounds[name] = payoff.summary_bound(promised / float(ledger.layout.scales[number]))
+                    bounds[name] = promised / float(ledger.layout.scales[number])
             if payoff.context is not EVERYONE:
                 found = ledger.group_guarantees(number, payoff.context.disjoint)
                 groups[name] = dict(zip(payoff.context.labels, found, strict=True))

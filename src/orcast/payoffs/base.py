@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.contexts import EVERYONE, Context, as_context
+from orcast.scores import Score
 from orcast.spaces import FiniteSpace, Space, frozen
 from orcast.validation import number
 
@@ -170,7 +171,7 @@ class Payoff:
     context: Context
     one_sided: bool = False
     largest: bool = False  # True if `summary` is the largest entry
-    options: tuple[str, ...] = ()  # names of the attributes in the plain form
+    options: tuple[str, ...] = ()  # names of the attributes in the plain form, where they are set
 
     def _settings(self, context: Context | None, weight: object) -> None:
         self.context = as_context(context)
@@ -197,17 +198,13 @@ class Payoff:
         """Size of a mean payoff in its own units: its norm, or its largest entry."""
         return float(np.abs(mean).max() if self.largest else np.linalg.norm(mean))
 
-    def summary_bound(self, norm: float) -> float:
-        """Largest `summary` of a mean payoff with a norm of at most `norm`."""
-        return norm
-
     def to_plain(self) -> dict[str, Any]:
         """Plain data; functions are omitted and must be passed again."""
         return {"kind": type(self).__name__, "context": self.context.to_plain(), "weight": self.weight, **self._plain()}
 
     def _plain(self) -> dict[str, Any]:
         given = {name: getattr(self, name) for name in self.options}
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in given.items()}
+        return {name: plain_option(value) for name, value in given.items() if isinstance(value, np.ndarray) or value}
 
     def __iter__(self) -> Iterator[Payoff]:
         yield self
@@ -270,6 +267,13 @@ def part_names(payoffs: Sequence[Payoff]) -> list[str]:
         count = sum(other == name or other.startswith(f"{name} (") for other in names)
         names.append(name if count == 0 else f"{name} ({count + 1})")
     return names
+
+
+def plain_option(value: Any) -> Any:
+    """Option of a payoff as plain data."""
+    if isinstance(value, tuple):
+        return [each.to_plain() if isinstance(each, Score) else str(each) for each in value]
+    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def wrong_space(payoff: Payoff, expected: str, space: Space) -> TypeError:

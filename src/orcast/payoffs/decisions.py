@@ -62,6 +62,7 @@ class DecisionCalibration(Payoff):
     """
 
     name = "decision"
+    options: tuple[str, ...] = ("actions", "utility_range", "jumps", "lipschitz")
     largest = True
 
     def __init__(
@@ -167,11 +168,6 @@ class DecisionCalibration(Payoff):
             return np.zeros(len(self.actions)), np.inf
         return self._worth(expert.median(), x), 0.5 * unit
 
-    def _plain(self) -> dict[str, Any]:
-        plain = {"actions": [str(action) for action in self.actions], "utility_range": self.utility_range}
-        plain |= {} if self.jumps is None else {"jumps": self.jumps.tolist()}
-        return plain | ({"lipschitz": self.lipschitz} if self.lipschitz else {})
-
     def on(self, space: Space, experts: int = 1) -> Part:
         unit = self.range_on(space)
         size = len(self.actions)
@@ -212,6 +208,7 @@ class SwapRegret(DecisionCalibration):
     """
 
     name = "swap regret"
+    options = (*DecisionCalibration.options, "sharpness")
     largest = False
 
     def __init__(
@@ -236,9 +233,6 @@ class SwapRegret(DecisionCalibration):
             return AnswerCellPayoff(witness, self.sharpness * (witness.mean + centre[:, None] / unit))
 
         return Part(self, size * size, float(size), cell_payoff, jumps)
-
-    def _plain(self) -> dict[str, Any]:
-        return {**super()._plain(), "sharpness": self.sharpness}
 
 
 def checked_actions(actions: Iterable[Any], utility: object) -> tuple[Any, ...]:

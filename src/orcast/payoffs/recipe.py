@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.contexts import Context
-from orcast.payoffs.base import NOTHING, UNKNOWN, CellGrid, CellPayoff, Part, Payoff
+from orcast.payoffs.base import UNKNOWN, CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.calibration import increasing
 from orcast.payoffs.cell_payoffs import (
     MEAN_WEIGHTS,
@@ -84,6 +84,7 @@ class Recipe(Payoff):
     """
 
     name = "recipe"
+    options = ("bound", "jumps", "lipschitz")
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class Recipe(Payoff):
             raise TypeError(f"expected a function of (x, p) as context, or by(...), got {short(context)}")
         self.witness = witness
         self.moment = None if isinstance(context, Context) else context
-        self.limit = number(bound, "bound", 1e-12, 1e12)
+        self.bound = number(bound, "bound", 1e-12, 1e12)
         self.jumps = None if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
         self.lipschitz = lipschitz_of(lipschitz)
         self._declared = self.jumps is not None or self.lipschitz > 0.0
@@ -131,7 +132,7 @@ class Recipe(Payoff):
 
         if self.moment is not None or self._with_features:
             size = UNKNOWN
-        return Part(self, size, self.limit, cell_payoff, jumps)
+        return Part(self, size, self.bound, cell_payoff, jumps)
 
     def _shape_on(self, space: Space, size: int) -> tuple[Array, Shape]:
         """Return jumps of the witness on a space, and its shape between them."""
@@ -144,7 +145,7 @@ class Recipe(Payoff):
         def many(ys: Array) -> Array:
             return values_at(self.witness, at, ys, size, "witness")
 
-        return scan(at, many, space, self.limit**0.5, numbers_in(self.witness), "witness")
+        return scan(at, many, space, self.bound**0.5, numbers_in(self.witness), "witness")
 
     def _on_cells(self, cell_grid: CellGrid, shape: Shape) -> CellPayoff:
         probe = cell_grid.space.value(0) if isinstance(cell_grid.space, FiniteSpace) else float(cell_grid.left[0])
@@ -156,21 +157,17 @@ class Recipe(Payoff):
 
         if self._with_features and not self._declared and cell_grid.ordered:
             ends = float(cell_grid.left[0]), float(cell_grid.right[-1])
-            refuse_points(lambda y: self._at(y, *rest), self.limit**0.5, numbers_in(self.witness), *ends, "witness")
+            refuse_points(lambda y: self._at(y, *rest), self.bound**0.5, numbers_in(self.witness), *ends, "witness")
         witness = witness_on(cell_grid, at, size, "witness", at, shape)
         if self.moment is None:
-            return BoundedCellPayoff(ExplicitCellPayoff(witness), self.limit, shape)
+            return BoundedCellPayoff(ExplicitCellPayoff(witness), self.bound, shape)
         moment = self.moment
 
         def context(p: Array) -> Array:
             return vector(moment, cell_grid.features, cell_grid.forecast(p), what="context")
 
         groups = context(cell_grid.start).size
-        return BoundedCellPayoff(ContextCellPayoff(witness, context, groups), self.limit, shape)
-
-    def _plain(self) -> dict[str, Any]:
-        jumps = None if self.jumps is None else self.jumps.tolist()
-        return {"bound": self.limit, "jumps": jumps, **({"lipschitz": self.lipschitz} if self.lipschitz else {})}
+        return BoundedCellPayoff(ContextCellPayoff(witness, context, groups), self.bound, shape)
 
 
 class BoundedCellPayoff(CellPayoff):
@@ -212,7 +209,7 @@ class CustomCellPayoff(CellPayoff):
 
     def __init__(self, payoff: Custom, cell_grid: CellGrid) -> None:
         self.function, self.cell_grid, self.shape = payoff.function, cell_grid, Shape(payoff.lipschitz)
-        self.limit, self.one_sided = payoff.limit, payoff.one_sided
+        self.limit, self.one_sided = payoff.bound, payoff.one_sided
         self.cost = COST_OF_CALL * cell_grid.cells * (NODES.size if cell_grid.ordered else 1)
         start = cell_grid.forecast(cell_grid.start)
         self.size = self._at(start, float(cell_grid.left[0]) if cell_grid.ordered else cell_grid.space.value(0)).size  # type: ignore[attr-defined]
@@ -335,6 +332,7 @@ class Custom(Payoff):
     """
 
     name = "custom"
+    options = ("bound", "one_sided", "jumps", "lipschitz")
 
     def __init__(
         self,
@@ -350,9 +348,9 @@ class Custom(Payoff):
         if not callable(function):
             raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
         self.function = function
-        self.limit = number(bound, "bound", 1e-12, 1e12)
+        self.bound = number(bound, "bound", 1e-12, 1e12)
         self.one_sided = bool(one_sided)
-        self.jumps = NOTHING if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
+        self.jumps = None if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
         self.lipschitz = lipschitz_of(lipschitz)
         self.numbers = [] if jumps is not None or lipschitz is not None else numbers_in(function)
         self._settings(context, weight)
@@ -362,8 +360,4 @@ class Custom(Payoff):
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
             return CustomCellPayoff(self, cell_grid)
 
-        return Part(self, UNKNOWN, self.limit, cell_payoff, jumps_inside(self.jumps, space))
-
-    def _plain(self) -> dict[str, Any]:
-        slope = {"lipschitz": self.lipschitz} if self.lipschitz else {}
-        return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist(), **slope}
+        return Part(self, UNKNOWN, self.bound, cell_payoff, jumps_inside(self.jumps, space))

@@ -222,6 +222,7 @@ class NoRegret(Payoff):
     """
 
     name = "regret"
+    options = ("scores", "unit")
     one_sided = True
 
     def __init__(
@@ -276,7 +277,3 @@ class NoRegret(Payoff):
                 "rounds": np.zeros(experts),
             },
         )
-
-    def _plain(self) -> dict[str, Any]:
-        plain: dict[str, Any] = {"scores": [score.to_plain() for score in self.scores]}
-        return plain if self.unit is None else plain | {"unit": self.unit}
