@@ -132,7 +132,7 @@ def _forecasters() -> Iterator[Callable[[], Saved]]:
     count = ROUNDS + len(IDS)
     y, p, m = numbers(count, 1), events(count, 2), matches(count, 3)
     q, regret, labels = oc.QuantileCalibration(LEVELS), oc.NoRegret(oc.CRPS()), oc.Labels(LABELS)
-    turns = [((30.0 * t % 360.0, 25.0), 25.0 * t % 360.0) for t in range(count)]
+    turns = [(oc.Normal(30.0 * t % 360.0, 25.0), 25.0 * t % 360.0) for t in range(count)]
     sides = [([oc.Normal(0.5, 0.15), oc.Normal(1.0, 1.0)], [0.4, 0.1 * t]) for t in range(count)]
     by_hour = oc.by("hour", values=[0, 1, 2], other=True)
     by_wind = oc.by("wind", edges=[5, 10], soft=2.0) * oc.by_last_error()

@@ -110,7 +110,7 @@ def test_crossing_is_said_once_by_each_recalibrator(tmp_path) -> None:  # type: 
             loaded.predict(crossing)
 
 
-# --- Normal, (point, scale) ---
+# --- Normal ---
 
 
 def test_values_beyond_a_bound_are_moved_to_it() -> None:
@@ -231,7 +231,7 @@ NOT_FORECASTS: dict[str, Callable[[], object]] = {
     "no members": lambda: oc.Ensemble([]),
     "nan member": lambda: oc.Ensemble([1, float("nan")]),
     "one number as ensemble": lambda: oc.Ensemble(3),
-    "text point": lambda: ("a", 1),
+    "pair": lambda: (1, 2),
     "three in a tuple": lambda: (1, 2, 3),
     "text": lambda: "forecast",
     "number": lambda: 3.5,

@@ -139,7 +139,7 @@ def test_no_probabilities_of_labels(forecast: object) -> None:
 
 @given(st.floats(-720, 720), st.floats(0.5, 500))
 def test_a_direction_and_a_spread_are_a_wrapped_normal(direction: float, spread: float) -> None:
-    row = np.array(masses((direction, spread), CIRCLE))
+    row = np.array(masses(Normal(direction, spread), CIRCLE))
     edges = np.linspace(0, 360, 37)
     turns = np.arange(-20, 21)[:, None] * 360
     expected = np.diff(scipy.stats.norm.cdf(edges + turns, direction % 360, spread), axis=1).sum(axis=0)
@@ -149,12 +149,12 @@ def test_a_direction_and_a_spread_are_a_wrapped_normal(direction: float, spread:
 @given(st.lists(st.floats(-720, 720), min_size=1, max_size=9))
 def test_directions_are_empirical_with_a_kernel_of_one_cell(members: list[float]) -> None:
     row = np.array(masses(Ensemble(members), CIRCLE))
-    expected = np.mean([masses((member, 10.0), CIRCLE) for member in members], axis=0)
+    expected = np.mean([masses(Normal(member, 10.0), CIRCLE) for member in members], axis=0)
     assert row == pytest.approx(expected, abs=1e-12)
 
 
 NOT_ON_A_CIRCLE = [
-    (10, -1),
+    (10, 1),
     np.full(36, 0.5),
     "north",
     Ensemble([[1, 2], [3, 4]]),
@@ -186,7 +186,6 @@ def test_masses_of_the_cells() -> None:
     "second",
     [
         Normal(1, 2),
-        (1, 2),
         scipy.stats.norm(1, 2),
         SimpleNamespace(ppf=scipy.stats.norm(1, 2).ppf),
         SimpleNamespace(cdf=scipy.stats.norm(1, 2).cdf),

@@ -151,7 +151,7 @@ def sums_on(name: str) -> list[str]:
         return ["binary by hour + regret Brier, MSE, log", "binary by site + moments by error + swap regret by wind"]
     if name in LABELS:
         return ["label + calibeating", "label by site + regret Brier, log + decision by either"]
-    return ["moments by hour + regret CRPS", "moments by site + distribution", "moments + swap regret by wind"]
+    return ["moments by hour + regret CRPS", "moments + swap regret by wind"]
 
 
 def payoff_of(name: str, what: str) -> Payoff:

@@ -217,7 +217,7 @@ class Forecaster:
         Parameters
         ----------
         forecast
-            Base forecast: quantiles by level, `Normal`, `Ensemble`, a (point, scale) pair, an object with `ppf` or
+            Base forecast: quantiles by level, `Normal`, `Ensemble`, an object with `ppf` or
             `cdf`; on finite spaces probabilities.
         experts
             Several base forecasts by name, instead of `forecast`. The first round names all of them; None or a missing

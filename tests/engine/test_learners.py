@@ -24,7 +24,7 @@ def test_bias_and_spread_are_corrected_on_a_circle(bias: float, said: float) -> 
     for t in range(400):
         truth = 360.0 * rng.random()
         expert = (truth + bias + rng.normal(0.0, 20.0)) % 360.0
-        p = recal.predict((expert, said))
+        p = recal.predict(oc.Normal(expert, said))
         if t >= 200:
             before.append(around(expert, truth))
             after.append(around(p.mean(), truth))

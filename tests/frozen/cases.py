@@ -101,7 +101,7 @@ def numbers(rounds: int, seed: int, low: float = 0.0, high: float = 100.0) -> li
             oc.Normal(centre, spread),
             {0.1: centre - 1.3 * spread, 0.5: centre, 0.9: centre + 1.5 * spread},
             oc.Ensemble(rng.normal(centre, spread, 7)),
-            (centre, spread),
+            oc.Normal(centre, spread),
         ]
         y = float(np.clip(centre + 4.0 + 9.0 * rng.standard_normal(), low, high))
         pairs.append((forms[t % len(forms)], y))
@@ -256,7 +256,7 @@ def labels() -> Answers:
 def circle() -> Answers:
     rng = np.random.default_rng(19)
     at = (25.0 * np.arange(40) + rng.normal(0.0, 20.0, 40)) % 360.0
-    pairs = [((float(a), 25.0), float((a + rng.normal(30.0, 40.0)) % 360.0)) for a in at]
+    pairs = [(oc.Normal(float(a), 25.0), float((a + rng.normal(30.0, 40.0)) % 360.0)) for a in at]
     return loop(oc.Recalibrator(oc.Circle(360, cells=8)), pairs)
 
 

@@ -348,7 +348,7 @@ def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
     [
         (oc.Labels(["a", "b", "c"]), oc.NoRegret(oc.scores.LogScore()), [0.2, 0.3, 0.5], "b"),
         (oc.Labels(["a", "b", "c"]), None, [0.2, 0.3, 0.5], "b"),
-        (oc.Circle(24, cells=12), None, (3.0, 2.0), 5.0),
+        (oc.Circle(24, cells=12), None, oc.Normal(3.0, 2.0), 5.0),
     ],
     ids=["log score", "labels", "circle"],
 )
@@ -359,7 +359,7 @@ def test_a_round_that_waits_while_others_are_smoothed_continues(
     recal = oc.Forecaster(space, payoff, oracle=oc.Committee())
     rng = np.random.default_rng(0)
     for t in range(6):
-        recal.predict(expert if isinstance(expert, tuple) else rng.dirichlet(np.ones(3)), id=t)
+        recal.predict(expert if isinstance(expert, oc.Normal) else rng.dirichlet(np.ones(3)), id=t)
     for t in range(5):
         recal.update(y, id=t)
     recal.save(tmp_path / "state")

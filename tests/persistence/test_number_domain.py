@@ -70,7 +70,7 @@ class Source:
         if isinstance(space, oc.spaces.OrderedSpace):
             return self.quantity()[0], self.number()
         if isinstance(space, oc.Circle):
-            return (self.number(), self.number()), self.number()
+            return oc.Normal(self.number(), abs(self.number())), self.number()
         if isinstance(space, oc.Box):
             return [self.quantity()[0], self.quantity()[0]], self.numbers(2)
         k = int(self.rng.integers(space.cells))

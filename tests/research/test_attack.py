@@ -22,7 +22,7 @@ GAMES = {game.name: game for game in all_games()}
         "HalfLine, recipe given p, fine",
         "Binary, binary by site + moments by error + swap regret by wind, greedy",
         "Ten labels, label + calibeating, greedy",
-        "Circle, moments by site + distribution, delaying",
+        "Circle, moments + swap regret by wind, delaying",
         "Box, moments by hour + regret CRPS, inner product",
     ],
 )

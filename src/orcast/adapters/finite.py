@@ -87,8 +87,6 @@ def _plain_masses(forecast: object, space: FiniteSpace, accepted: str) -> Array:
 
 
 def _circle_masses(forecast: object, space: Circle) -> Array:
-    if isinstance(forecast, tuple) and len(forecast) == 2:
-        forecast = Normal(number(forecast[0], "direction"), number(forecast[1], "spread"))
     if isinstance(forecast, Normal):
         return _wrapped(np.array([forecast.mean]), forecast.sd, space)
     if isinstance(forecast, Ensemble):
@@ -100,7 +98,7 @@ def _circle_masses(forecast: object, space: Circle) -> Array:
     return _plain_masses(
         forecast,
         space,
-        f"{space.cells} masses, a (direction, spread) pair, an Ensemble of directions, or an object with pdf",
+        f"{space.cells} masses, Normal(direction, spread), an Ensemble of directions, or an object with pdf",
     )
 
 

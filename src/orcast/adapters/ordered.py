@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 ACCEPTED = (
     "quantiles by level such as {0.1: 5, 0.9: 9}, Normal(mean, sd), Ensemble(members), Quantiles(levels, values), "
-    "a (point, scale) pair, a Forecast, or anything with ppf or cdf"
+    "a Forecast, or anything with ppf or cdf"
 )
 
 
@@ -343,15 +343,13 @@ def _from_cdf(cdf: Callable[[Any], Any], space: OrderedSpace) -> Array:
 
 
 def known_kind(forecast: object) -> object:
-    """Convert mappings and pairs to the classes of this module; return other forecasts unchanged."""
+    """Convert mappings to `Quantiles`; return other forecasts unchanged."""
     if isinstance(forecast, (Normal, Quantiles, Ensemble, Forecast)):
         return forecast
     if hasattr(forecast, "to_dict"):
         forecast = forecast.to_dict()  # a pandas Series of quantiles with their levels as index
     if isinstance(forecast, Mapping):
         return _from_mapping(forecast)
-    if isinstance(forecast, tuple) and len(forecast) == 2:
-        return Normal(number(forecast[0], "point"), number(forecast[1], "scale"))
     return forecast
 
 
