@@ -211,11 +211,6 @@ def _(payoff: recipe.Recipe, space: Any, forecast: Any, y: Any, expert: Any = No
 
 
 @evaluate.register
-def _(payoff: recipe.Custom, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-    return vector(payoff.function, x, forecast, y, what="payoff")
-
-
-@evaluate.register
 def _(payoff: oc.NoRegret, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
     return np.array([score(forecast, y) - score(expert, y) for score in payoff.scores])
 

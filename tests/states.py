@@ -67,10 +67,6 @@ def _weather(x: Any) -> list[float]:
     return [0.6 * (x["wind"] > 7.0), 0.05 * x["wind"]]
 
 
-def _gain(x: Any, p: Any, y: Any) -> list[float]:
-    return [(y - p.mean()) / 100.0]
-
-
 def _features(t: int) -> dict[str, Any]:
     """Features of every kind that can be saved."""
     day = 1 + t % 28
@@ -173,8 +169,7 @@ def _forecasters() -> Iterator[Callable[[], Saved]]:
     yield recal("payoffs", INTERVAL, y, several + oc.NoRegret(oc.CRPS(), oc.MSE()))
     yield recal("thresholds", INTERVAL, y, oc.payoffs.ThresholdCalibration([30, 60], grid=5) + q)
     for name, part in {"recipe": oc.Recipe(_peak, _share, bound=1, jumps=[60.0]),
-                       "recipe by features": oc.Recipe(_witness, by_hour, bound=1),
-                       "custom": oc.Custom(_gain, bound=1)}.items():  # fmt: skip
+                       "recipe by features": oc.Recipe(_witness, by_hour, bound=1)}.items():  # fmt: skip
         yield recal(name, INTERVAL, y, q + part, x=True, given={"payoff": q + part})
     actions = ["much", "little"]
     bets = oc.payoffs.DecisionCalibration(actions, _stock) + oc.payoffs.SwapRegret(actions, _stock, sharpness=10)

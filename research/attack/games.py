@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
@@ -32,7 +32,7 @@ SPACES: dict[str, Callable[[], Space]] = {
 }
 ORDERED = ("Interval", "Line", "HalfLine")
 LABELS = ("Labels", "Ten labels")
-FUNCTIONS = ("decision", "swap regret", "recipe", "recipe given p", "custom")
+FUNCTIONS = ("decision", "swap regret", "recipe", "recipe given p")
 UNIT = {"Interval": 1.0, "Line": 10.0, "HalfLine": 10.0}
 
 
@@ -78,19 +78,6 @@ def certainty(name: str) -> Callable[[Any, Any], list[float]]:
     return context
 
 
-def custom(name: str) -> Callable[[Any, Any, Any], list[float]]:
-    """Payoff as a function of forecast and outcome: error of the probability of an event, and a product."""
-    at, half = 0.5 * UNIT.get(name, 1.0), SPACES[name]().cells // 2
-
-    def errors(x: Any, p: Any, y: Any) -> list[float]:
-        chance = float(p.cdf(at)) if name in ORDERED else float(p.mass[:half].sum())
-        happened = y <= at if name in ORDERED else p.space.cell(p.space.outcome(y)) < half
-        error = 0.7 * (chance - float(happened))
-        return [error, error * chance]
-
-    return errors
-
-
 def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
     """Payoffs on a space by name; each takes a context and a weight."""
     found: dict[str, Callable[..., Payoff]] = {}
@@ -121,8 +108,6 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
     jumps: dict[str, Any] = {"jumps": [0.625 * UNIT[name]]} if name in ORDERED else {}
     found["recipe"] = lambda **k: oc.Recipe(witness(name), bound=8.0, **jumps, **k)
     found["recipe given p"] = lambda **k: oc.Recipe(witness(name), certainty(name), bound=8.0, **jumps, **k)
-    places: dict[str, Any] = {"jumps": [0.5 * UNIT[name]]} if name in ORDERED else {}
-    found["custom"] = lambda **k: oc.Custom(custom(name), bound=1.0, **places, **k)
     return found
 
 
@@ -216,10 +201,7 @@ class Game:
 
     def on(self) -> Space:
         """Make the space."""
-        space = SPACES[self.space]()
-        if self.what == "custom" and isinstance(space, oc.Interval | oc.Line | oc.HalfLine):
-            return replace(space, cells=24, tail_cells=3)  # the user's function is called for every cell
-        return space
+        return SPACES[self.space]()
 
     def payoff(self) -> Payoff:
         """Make the payoff."""
@@ -232,9 +214,7 @@ class Game:
     def experts(self) -> Callable[[int], Any]:
         """Base forecasts: two rounds of three a slowly moving one, else a random one."""
         space, rng = self.on(), np.random.default_rng(1)
-        # on a line a custom payoff is exact only where its threshold lies within the window
-        steady = self.what == "custom" and self.space in ("Line", "HalfLine")
-        return lambda t: some_expert(space, rng) if t % 3 == 2 and not steady else moving_expert(space, t, rng)
+        return lambda t: some_expert(space, rng) if t % 3 == 2 else moving_expert(space, t, rng)
 
 
 def all_games() -> list[Game]:

@@ -32,7 +32,6 @@ from orcast.monitors import Alarm as Alarm
 from orcast.monitors import Monitor as Monitor
 from orcast.paper.orca import Orca as Orca
 from orcast.payoffs import BinaryCalibration as BinaryCalibration
-from orcast.payoffs import Custom as Custom
 from orcast.payoffs import IntervalCalibration as IntervalCalibration
 from orcast.payoffs import LabelCalibration as LabelCalibration
 from orcast.payoffs import MomentMatching as MomentMatching

@@ -49,7 +49,6 @@ SLOW: dict[str, Payoff] = {
     "marginal": oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=1),
     "decision": oc.payoffs.DecisionCalibration(["go", "stay"], worth, utility_range=4.0),
     "swap regret": oc.payoffs.SwapRegret(["go", "stay"], worth, utility_range=4.0),
-    "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0),
     "recipe of p": oc.Recipe(lambda y: [np.tanh(y)], lambda x, p: [p.mass[0]], bound=4.0),
     "log score": oc.NoRegret(oc.scores.LogScore()),
     "one of them": oc.QuantileCalibration() + oc.payoffs.ThresholdCalibration([0.0, 3.0]),

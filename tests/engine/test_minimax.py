@@ -210,15 +210,11 @@ def test_a_promise_grows_by_what_cells_cannot_tell_apart_and_no_more() -> None:
 # --- whole games ---
 
 
-def below_half(x: Any, p: Any, y: float) -> list[float]:
-    """A user's payoff with two kinds of cells, which says nothing of them."""
-    error = p.cdf(0.5) - float(y <= 0.5)
-    return [0.7 * error, 0.7 * error * p.cdf(0.5)]
-
-
 def test_a_users_payoff_holds_against_a_confined_adversary() -> None:
     space = oc.Interval(0, 1, cells=24, tail_cells=3)
-    recal = oc.Forecaster(space, oc.Custom(below_half, bound=1.0, jumps=[0.5]))
+    recal = oc.Forecaster(
+        space, oc.Recipe(lambda y: [y <= 0.5], lambda x, p: [0.7, 0.7 * p.cdf(0.5)], bound=1.0, jumps=[0.5])
+    )
     rng = np.random.default_rng(1)
 
     def expert(t: int) -> Any:

@@ -296,12 +296,6 @@ def recipe() -> Answers:
     return loop(oc.Recalibrator(oc.Interval(0, 100), payoff), numbers(60, 22), x=lambda t: {"hour": t % 12})
 
 
-@case()
-def custom() -> Answers:
-    payoff = oc.QuantileCalibration(LEVELS) + oc.Custom(lambda x, p, y: [(y - p.mean()) / 100.0], bound=1)
-    return loop(oc.Recalibrator(_small(), payoff), numbers(40, 23))
-
-
 # --- the paper's algorithms
 
 

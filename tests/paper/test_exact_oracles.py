@@ -90,7 +90,7 @@ ON_BINARY: list[Any] = [
     oc.payoffs.SwapRegret(["take", "leave"], umbrella),
     oc.NoRegret(oc.Brier(), oc.scores.LogScore(), oc.CRPS()) + oc.BinaryCalibration(grid=5),
     oc.Recipe(lambda y: [float(y)], lambda x, p: [1.0 - p.mass[0], p.mass[0]], bound=1.0),
-    oc.Custom(lambda x, p, y: [math.cos(9.0 * p.probability()) * (p.probability() - y)], bound=1.0),
+    oc.Recipe(lambda y: [float(y)], lambda x, p: [math.cos(9.0 * p.probability())], bound=1.0),
 ]
 ON_LEVELS: list[Any] = [
     oc.QuantileCalibration(),

@@ -1,6 +1,5 @@
 """Every payoff on every space: what `orcast.testing` checks, and one message where a payoff makes no sense."""
 
-import functools
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -50,24 +49,6 @@ def hour(rng: np.random.Generator) -> dict[str, int]:
     return {"hour": int(rng.integers(3))}
 
 
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(5)
-
-
-@functools.lru_cache(maxsize=4)
-def expected(p: Any) -> float:
-    """The mean of `bounded` under a forecast on any space."""
-    if not hasattr(p, "left"):
-        return float(p.expect(bounded))
-    left, right = np.maximum(p.left, -1e6), np.minimum(p.right, 1e6)
-    nodes = left[:, None] + (0.5 + 0.5 * NODES) * (right - left)[:, None]
-    return float(p.mass @ ((0.5 + np.arctan(nodes) / np.pi) @ (0.5 * WEIGHTS)))
-
-
-def centre(x: Any, p: Any, y: Any) -> list[float]:
-    """Half the error of the mean of `bounded`."""
-    return [0.5 * (expected(p) - bounded(y))]
-
-
 @dataclass
 class Entry:
     """A payoff, where it makes sense, and the features it wants."""
@@ -108,7 +89,6 @@ PAYOFFS = {
         plain=False,
         rounds=10,
     ),
-    "custom": Entry(lambda: oc.Custom(centre, bound=0.25), everywhere, plain=False, rounds=4),
     "crps": Entry(lambda: oc.NoRegret(oc.CRPS()), everywhere),
     "mse": Entry(lambda: oc.NoRegret(oc.MSE()), ordered | {"binary"}),
     "crps and mse": Entry(lambda: oc.NoRegret(oc.MSE(), oc.CRPS()), ordered | {"binary"}),
@@ -145,7 +125,7 @@ def test_smoothed_payoff_is_its_definition(name: str, where: str) -> None:
 @fits
 def test_derivative_matches_finite_differences(name: str, where: str) -> None:
     entry = PAYOFFS[name]
-    check_jacobian(entry.make(), SPACES[where], x=entry.x, trials=1 if name == "custom" else 4)
+    check_jacobian(entry.make(), SPACES[where], x=entry.x, trials=4)
 
 
 @fits
@@ -157,7 +137,7 @@ def test_an_adversary_cannot_break_it(name: str, where: str) -> None:
 @fits
 def test_loaded_recal_continues_as_the_original(name: str, where: str) -> None:
     entry = PAYOFFS[name]
-    check_state(entry.make(), SPACES[where], x=entry.x, rounds=2 if name == "custom" else 6)
+    check_state(entry.make(), SPACES[where], x=entry.x, rounds=6)
 
 
 @pytest.mark.parametrize(("name", "where"), FOREIGN, ids=lambda v: v)

@@ -11,8 +11,9 @@ import orcast as oc
 from adversaries import Greedy
 from contract import check_against
 from helpers import SENTENCE, engine_of
+from orcast.payoffs import CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.functions import find_jumps
-from orcast.testing import PayoffError, check_guarantee, check_payoff
+from orcast.testing import PayoffError, check_payoff
 
 SPACE = oc.Interval(0, 1, cells=16, tail_cells=2)
 LABELS = oc.Labels(["a", "b", "c"])
@@ -22,36 +23,63 @@ def arrays(recal: Any) -> dict[str, bytes]:
     return {name: array.tobytes() for name, array in engine_of(recal).arrays().items()}
 
 
+class Own(Payoff):
+    """A payoff by a function of the forecast and the outcome, which is taken at the middles of cells."""
+
+    name = "own"
+
+    def __init__(self, function: Callable[[Any, Any], float], bound: float = 1.0, one_sided: bool = False) -> None:
+        self.function, self.bound, self.one_sided = function, bound, one_sided
+        self._settings(None, 1.0)
+
+    def on(self, space: Any, experts: int = 1) -> Part:
+        return Part(self, 1, self.bound, lambda grid, state: OwnCells(self.function, grid))
+
+
+class OwnCells(CellPayoff):
+    """Its values on cells."""
+
+    size = 1
+
+    def __init__(self, function: Callable[[Any, Any], float], grid: CellGrid) -> None:
+        self.function, self.grid = function, grid
+        self.values = 0.5 * (grid.left + grid.right) if grid.ordered else grid.values
+
+    def table(self, p: Any) -> Any:
+        forecast = self.grid.forecast(p)
+        return np.array([[float(self.function(forecast, y)) for y in self.values]])
+
+
 # --- what check_payoff says ---
 
 BROKEN: dict[str, tuple[str, Any, Any]] = {
-    "a mean that is not zero": ("consistent payoff", SPACE, oc.Custom(lambda x, p, y: [y - 0.5], bound=1.0)),
-    "a median that is not a mean": ("consistent payoff", SPACE, oc.Custom(lambda x, p, y: [p.median() - y], bound=1.0)),
+    "a mean that is not zero": ("consistent payoff", SPACE, Own(lambda p, y: y - 0.5)),
+    "a median that is not a mean": ("consistent payoff", SPACE, Own(lambda p, y: p.median() - y)),
     "a score that is not proper": (
         "consistent payoff",
         LABELS,
-        oc.Custom(lambda x, p, y: [p.mass[0] - 0.9 * (y == "a")], bound=1.0),
+        Own(lambda p, y: p.mass[0] - 0.9 * (y == "a")),
     ),
     "one-sided, but above zero": (
         "at most zero",
         SPACE,
-        oc.Custom(lambda x, p, y: [abs(y - p.mean())], bound=1.0, one_sided=True),
+        Own(lambda p, y: abs(y - p.mean()), one_sided=True),
     ),
-    "too large": ("bounded payoff", SPACE, oc.Custom(lambda x, p, y: [5.0 * (p.mean() - y)], bound=1.0)),
+    "too large": ("bounded payoff", SPACE, Own(lambda p, y: 5.0 * (p.mean() - y))),
     "too large on labels": (
         "bounded payoff",
         LABELS,
-        oc.Custom(lambda x, p, y: [2.0 * (p.mass[0] - (y == "a"))], bound=0.1),
+        Own(lambda p, y: 2.0 * (p.mass[0] - (y == "a")), bound=0.1),
     ),
     "a hard bin of the mean": (
         "continuous in the forecast",
         SPACE,
-        oc.Custom(lambda x, p, y: [(p.mean() > 0.5) * (p.mean() - y)], bound=1.0),
+        Own(lambda p, y: (p.mean() > 0.5) * (p.mean() - y)),
     ),
     "a hard bin of a probability": (
         "continuous in the forecast",
         LABELS,
-        oc.Custom(lambda x, p, y: [(p.mass[0] > 0.3) * (p.mass[0] - (y == "a"))], bound=1.0),
+        Own(lambda p, y: (p.mass[0] > 0.3) * (p.mass[0] - (y == "a"))),
     ),
     "a recipe with a hard context": (
         "continuous in the forecast",
@@ -96,15 +124,6 @@ def test_a_peak_between_the_points_is_refused_unless_declared(name: str) -> None
     oc.Recalibrator(space, make(jumps=[0.296, 0.3, 0.304, 0.31, 0.37]))
 
 
-def test_a_peak_of_a_custom_payoff_is_refused() -> None:
-    point = oc.Custom(lambda x, p, y: [0.5 * (y == 0.37)], bound=1.0)
-    with pytest.raises(ValueError, match=r"^expected a payoff without peaks "):
-        oc.Recalibrator(SPACE, point).predict(oc.Normal(0.4, 0.1))
-    wave = oc.Custom(lambda x, p, y: [0.4 * (p.expect(lambda z: np.sin(400 * z)) - np.sin(400 * y))], bound=1.0)
-    with pytest.raises(PayoffError, match=r"^expected a Custom.* without peaks "):
-        check_payoff(wave, SPACE)
-
-
 class Fine(Greedy):
     """Tries many points around the tent."""
 
@@ -118,7 +137,6 @@ DECLARED: dict[str, Any] = {
     "both, given the forecast": oc.Recipe(
         tent, lambda x, p: [np.clip(p.mean(), 0, 1)], bound=1.0, jumps=[0.3], lipschitz=250.0
     ),
-    "custom": oc.Custom(lambda x, p, y: [p.expect(lambda z: tent(z)[0]) - tent(y)[0]], bound=1.0, lipschitz=250.0),
     "utility": oc.payoffs.DecisionCalibration([0, 1], lambda a, y: a * float(tent(y)[0]), lipschitz=250.0),
     "scanned": oc.Recipe(lambda y: [np.exp(-(((y - 0.3) / 0.004) ** 2))], bound=1.2),
 }
@@ -137,16 +155,10 @@ def test_a_slope_above_its_declaration_is_refused() -> None:
 
 
 def test_mended_they_pass() -> None:
-    check_payoff(oc.Custom(lambda x, p, y: [p.mean() - y], bound=1.0), SPACE)
-    check_payoff(oc.Custom(lambda x, p, y: [0.5 * abs(y - p.mean()) - 0.5], bound=1.0, one_sided=True), SPACE)
+    check_payoff(Own(lambda p, y: p.mean() - y), SPACE)
+    check_payoff(Own(lambda p, y: 0.5 * abs(y - p.mean()) - 0.5, one_sided=True), SPACE)
     smooth = oc.Recipe(lambda y: [y], lambda x, p: [np.clip(10 * (p.mean() - 0.5), 0, 1)], bound=1.0)
     check_payoff(smooth, SPACE)
-
-
-def test_an_inconsistent_payoff_loses_against_adversary() -> None:
-    """No forecast can keep its promise, so it is refused in its first round."""
-    with pytest.raises(ValueError, match=SENTENCE):
-        check_guarantee(oc.Custom(lambda x, p, y: [1.0 - 0.1 * (y == "a")], bound=1.0), LABELS, rounds=25)
 
 
 # --- a bound that is exceeded in a round ---
@@ -158,10 +170,9 @@ def test_an_inconsistent_payoff_loses_against_adversary() -> None:
     [
         oc.Recipe(lambda y, x: [x["size"] * np.tanh(y)], bound=1.0),
         oc.Recipe(lambda y: [np.tanh(y)], lambda x, p: [x["size"]], bound=1.0),
-        oc.Custom(lambda x, p, y: [x["size"] * np.tanh(y - p.median())], bound=1.0),
         oc.QuantileCalibration([0.5]) + oc.Recipe(lambda y, x: [x["size"] * np.tanh(y)], bound=1.0),
     ],
-    ids=["witness", "context", "custom", "sum"],
+    ids=["witness", "context", "sum"],
 )
 def test_a_bound_that_is_exceeded_changes_nothing(payoff: Any, space: Any, tmp_path: Path) -> None:
     recal = oc.Forecaster(space, payoff)
@@ -218,14 +229,10 @@ def broken_witness(bad: Fails) -> Any:
     return oc.Recipe(lambda y: bad(y), bound=1.0)
 
 
-def broken_custom(bad: Fails) -> Any:
-    return oc.Custom(lambda x, p, y: bad(y, p), bound=1.0)
-
-
 @pytest.mark.parametrize("wrong", WRONG)
-@pytest.mark.parametrize("make", [broken_context, broken_witness, broken_custom])
+@pytest.mark.parametrize("make", [broken_context, broken_witness])
 def test_a_function_that_goes_wrong_changes_nothing(make: Callable[[Fails], Any], wrong: str) -> None:
-    bad = Fails(lambda *a: [a[0] - a[1].mean()] if make is broken_custom else [0.5], WRONG[wrong])
+    bad = Fails(lambda *a: [0.5], WRONG[wrong])
     recal = oc.Forecaster(SPACE, make(bad))
     recal.predict(oc.Normal(0.5, 0.1), x={})
     recal.update(0.5)
@@ -268,9 +275,6 @@ def test_a_utility_beyond_its_range_is_refused() -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: oc.Custom("text", bound=1.0),
-        lambda: oc.Custom(lambda x, p, y: [0.0], bound=0.0),
-        lambda: oc.Custom(lambda x, p, y: [0.0], bound=float("nan")),
         lambda: oc.Recipe("text", bound=1.0),
         lambda: oc.Recipe(lambda y: [y], lambda: [1.0], bound=1.0),
         lambda: oc.Recipe(lambda y: [y], "hour", bound=1.0),

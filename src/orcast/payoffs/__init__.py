@@ -14,7 +14,7 @@ from orcast.payoffs.calibration import (
 from orcast.payoffs.decisions import DecisionCalibration, SwapRegret
 from orcast.payoffs.defaults import default_payoff
 from orcast.payoffs.probabilities import BinaryCalibration, Calibeating, LabelCalibration
-from orcast.payoffs.recipe import Custom, Recipe
+from orcast.payoffs.recipe import Recipe
 from orcast.payoffs.regret import NoRegret
 from orcast.payoffs.triangulated import MomentBasedCalibration, SimplexCalibration
 from orcast.scores import score_from_plain
@@ -24,7 +24,6 @@ __all__ = [
     "Calibeating",
     "CellGrid",
     "CellPayoff",
-    "Custom",
     "DecisionCalibration",
     "IntervalCalibration",
     "LabelCalibration",
@@ -58,7 +57,7 @@ _READERS: dict[str, Callable[..., Payoff]] = {
         ThresholdCalibration,
     )
 }
-_WITH_FUNCTIONS = ("Custom", "DecisionCalibration", "Recipe", "SwapRegret")
+_WITH_FUNCTIONS = ("DecisionCalibration", "Recipe", "SwapRegret")
 
 
 def payoff_from_plain(data: dict[str, Any]) -> Payoff:

@@ -1,4 +1,4 @@
-"""The paper's general recipe, and user-defined payoffs."""
+"""The paper's general recipe for payoffs of a user's functions."""
 
 from __future__ import annotations
 
@@ -12,15 +12,10 @@ from orcast.contexts import Context
 from orcast.payoffs.base import UNKNOWN, CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.calibration import increasing
 from orcast.payoffs.cell_payoffs import (
-    MEAN_WEIGHTS,
-    NODES,
     ContextCellPayoff,
     ExplicitCellPayoff,
     Witness,
-    at_once,
-    nodes_of,
     values_at,
-    vectors,
     witness_on,
 )
 from orcast.payoffs.decisions import takes
@@ -29,11 +24,6 @@ from orcast.spaces import FiniteSpace, Space
 from orcast.validation import number, short, vector
 
 Array = NDArray[np.float64]
-
-# A mean under the forecast above this share of the root of the bound is no rounding error.
-INCONSISTENT = 0.05
-# Cost of a call of a function, in evaluations of a compiled field.
-COST_OF_CALL = 0.4
 
 
 def check_bound(square: float, bound: float, what: str) -> None:
@@ -202,162 +192,3 @@ class BoundedCellPayoff(CellPayoff):
         # bounds between points may exceed what the function reaches
         check_bound(float((self.table(p) ** 2).sum(axis=0).max()), self.limit, "payoff")
         return linear, np.minimum(square, factor * self.limit)
-
-
-class CustomCellPayoff(CellPayoff):
-    """User-defined function of (x, p, y) on every cell."""
-
-    def __init__(self, payoff: Custom, cell_grid: CellGrid) -> None:
-        self.function, self.cell_grid, self.shape = payoff.function, cell_grid, Shape(payoff.lipschitz)
-        self.limit, self.one_sided = payoff.bound, payoff.one_sided
-        self.cost = COST_OF_CALL * cell_grid.cells * (NODES.size if cell_grid.ordered else 1)
-        start = cell_grid.forecast(cell_grid.start)
-        self.size = self._at(start, float(cell_grid.left[0]) if cell_grid.ordered else cell_grid.space.value(0)).size  # type: ignore[attr-defined]
-        self._last: tuple[bytes, Array] | None = None
-        if not cell_grid.ordered:
-            self.nodes = cell_grid.values
-            return
-        ends = float(cell_grid.left[0]), float(cell_grid.right[-1])
-        refuse_points(lambda y: self._at(start, y), self.limit**0.5, payoff.numbers, *ends, "payoff")
-        self.places = nodes_of(cell_grid.left, cell_grid.right)
-        self.points = self.places.ravel()
-        self.nodes = self.points.tolist()
-        self.at_once = self._many(start) is not None
-        if self.at_once:
-            self.cost = 5.0
-
-    @property
-    def features(self) -> Array:
-        """Values at two forecasts; cells with equal values at both are treated as equal."""
-        grid = self.cell_grid
-        seen = [self._values(p) for p in (np.full(grid.cells, 1.0 / grid.cells), grid.start)]
-        return np.moveaxis(np.array(seen), 2, -1).reshape(-1, grid.cells)
-
-    def _many(self, forecast: Any) -> Array | None:
-        return at_once(
-            lambda ys: self.function(self.cell_grid.features, forecast, ys),
-            lambda y: self._at(forecast, y),
-            self.points,
-            self.size,
-        )
-
-    def _at(self, forecast: Any, y: Any) -> Array:
-        return vector(self.function, self.cell_grid.features, forecast, y, what="payoff")
-
-    def _values(self, p: Array) -> Array:
-        """Coordinates x cells x nodes; cached for the last p."""
-        key = p.tobytes()
-        if self._last is None or self._last[0] != key:
-            forecast = self.cell_grid.forecast(p)
-            if self.cell_grid.ordered and self.at_once:
-                many = self._many(forecast)
-                if many is not None:
-                    self._last = key, many.reshape(self.size, self.cell_grid.cells, NODES.size)
-                    return self._last[1]
-            features = self.cell_grid.features
-            rows = vectors(lambda y: self.function(features, forecast, y), self.nodes, self.size, "payoff")
-            self._last = key, rows.T.reshape(self.size, self.cell_grid.cells, -1)
-        return self._last[1]
-
-    def table(self, p: Array) -> Array:
-        values = self._values(p)
-        return values @ MEAN_WEIGHTS if self.cell_grid.ordered else values[:, :, 0]
-
-    def spans(self, p: Array) -> tuple[Array, Array]:
-        values = self._values(p)
-        if self.cell_grid.ordered:
-            return self.shape.between(values, self.places, "payoff")
-        table = values[:, :, 0]
-        return table, table
-
-    def check(self, p: Array) -> None:
-        """Refuse a payoff whose mean under the forecast is not zero."""
-        mean = self.table(p) @ p
-        off = np.maximum(mean, 0.0) if self.one_sided else np.abs(mean)
-        if float(off.max()) > INCONSISTENT * self.limit**0.5:
-            raise ValueError(
-                f"expected a payoff whose mean under the forecast is {'at most ' if self.one_sided else ''}zero, "
-                f"got {float(mean[int(off.argmax())]):.3g}: run check_payoff for details"
-            )
-
-    def realised(self, p: Array, k: int, y: Any) -> Array:
-        grid = self.cell_grid
-        at = float(np.clip(y, grid.low, grid.high)) if grid.ordered else grid.values[k]
-        value = self._at(self.cell_grid.forecast(p), at)
-        check_bound(float(value @ value), self.limit, "payoff")
-        return value
-
-    def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """Assess and check all cells."""
-        linear, square = super().assess(s, factor, p)
-        if self.shape.plain and factor > 0.0:
-            check_bound(float(square.max()) / factor, self.limit, "payoff")
-        return linear, np.minimum(square, factor * self.limit)
-
-
-class Custom(Payoff):
-    """User-defined payoff: a function of (x, p, y) that returns a vector (paper, section 4).
-
-    Parameters
-    ----------
-    function
-        Function of the features, the forecast and the outcome, continuous in the forecast.
-    bound
-        Bound on the squared norm of the payoff, checked in every round.
-    one_sided
-        True if only a positive mean is an error; False by default.
-    jumps
-        Outcomes at which the function jumps or turns, which become edges of cells; between them it is monotone in y, or
-        has a slope of at most `lipschitz`.
-    lipschitz
-        Bound on the change of each coordinate per unit of y, between the jumps.
-    context, weight
-        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
-
-    Notes
-    -----
-    The payoff must be bounded and consistent; `check_payoff` tests both:
-
-        E_{y ~ p} payoff(x, p, y) = 0,    ||payoff(x, p, y)||^2 <= bound
-
-    If `one_sided`, its mean under p must be at most zero. A certificate covers every outcome if `jumps` or `lipschitz`
-    is declared, else seven points of each cell.
-
-    Examples
-    --------
-    >>> import orcast as oc
-    >>> skew = oc.Custom(lambda x, p, y: [(y - p.mean()) / 10], bound=1.0)
-    >>> oc.check_payoff(skew, oc.Interval(0, 10))
-    >>> p = oc.Recalibrator(oc.Interval(0, 10), skew).predict(oc.Normal(4, 1))
-    """
-
-    name = "custom"
-    options = ("bound", "one_sided", "jumps", "lipschitz")
-
-    def __init__(
-        self,
-        function: Callable[[Any, Any, Any], Any],
-        *,
-        bound: float,
-        one_sided: bool = False,
-        jumps: Iterable[float] | None = None,
-        lipschitz: float | None = None,
-        context: Context | None = None,
-        weight: float = 1.0,
-    ) -> None:
-        if not callable(function):
-            raise TypeError(f"expected a function of (x, p, y), got {short(function)}")
-        self.function = function
-        self.bound = number(bound, "bound", 1e-12, 1e12)
-        self.one_sided = bool(one_sided)
-        self.jumps = None if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
-        self.lipschitz = lipschitz_of(lipschitz)
-        self.numbers = [] if jumps is not None or lipschitz is not None else numbers_in(function)
-        self._settings(context, weight)
-
-    def on(self, space: Space, experts: int = 1) -> Part:
-
-        def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
-            return CustomCellPayoff(self, cell_grid)
-
-        return Part(self, UNKNOWN, self.bound, cell_payoff, jumps_inside(self.jumps, space))

@@ -37,7 +37,7 @@ class PayoffError(ValueError):
 
     >>> import orcast as oc
     >>> try:
-    ...     oc.check_payoff(oc.Custom(lambda x, p, y: [2 * (y - p.mean())], bound=0.01), oc.Interval(0, 1))
+    ...     oc.check_payoff(oc.Recipe(lambda y: [y], bound=0.01), oc.Interval(0, 1))
     ... except PayoffError as reason:
     ...     print(reason)
     expected a bounded payoff (a squared norm of at most 0.01), got ...
@@ -72,9 +72,9 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
     --------
     >>> import orcast as oc
     >>> oc.check_payoff(oc.QuantileCalibration(), oc.Interval(0, 1))
-    >>> oc.check_payoff(oc.Custom(lambda x, p, y: [y - 0.5], bound=1.0), oc.Interval(0, 1))
+    >>> oc.check_payoff(oc.Recipe(lambda y: [y], lambda x, p: [p.mean() > 0.5], bound=1.0), oc.Interval(0, 1))
     Traceback (most recent call last):
-    orcast.testing.checks.PayoffError: expected a consistent payoff (its mean under ... zero), got a mean of ...
+    orcast.testing.checks.PayoffError: expected a payoff that is continuous in the forecast, got a jump of ...
     """
     rng = np.random.default_rng(0)
     for _ in range(max(trials // 4, 1)):

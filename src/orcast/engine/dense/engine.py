@@ -28,7 +28,6 @@ from orcast.ledger import Guarantee, Ledger
 from orcast.limits import LIMITS
 from orcast.payoffs import CellPayoff, NoRegret
 from orcast.payoffs.base import UNKNOWN
-from orcast.payoffs.recipe import CustomCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff, loss_at
 from orcast.spaces.base import whole
 from orcast.validation import short
@@ -217,9 +216,6 @@ class DenseEngine:
         warm = self.prior.warm_start(record.round, np.log(np.maximum(mix, 1e-300)))
         self.solver.solve(search, DenseRound(cell_grid, mix, warm, pending, ledger.rounds))
         p = masses_of(search.best)
-        for cell_payoff in record.cell_payoffs:
-            if isinstance(cell_payoff, CustomCellPayoff):
-                cell_payoff.check(p)
         record.temperature = search.temperature
         record.certificate[:] = search.certificate
         record.claim = search.claim
