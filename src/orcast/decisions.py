@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,40 +19,19 @@ Array = NDArray[np.float64]
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Best action under a forecast, with expected utilities.
+class Decision(NamedTuple):
+    """Best action under a forecast, and its expected utility.
 
     Attributes
     ----------
     action
         Best action.
     expected
-        Its expected utility.
-    actions
-        All actions, in the order given.
-    expectations
-        Expected utility of each.
-
-    Notes
-    -----
-    The expected utility is the largest one, up to rounding (paper, section 3):
-
-        expected = max_a E_{y ~ p} u(a, y, x)
-
-    Examples
-    --------
-    >>> import orcast as oc
-    >>> cost = lambda action, y: -0.25 if action == "take" else -1.0 * y
-    >>> found = oc.decisions.best_action(oc.forecasts.BinaryForecast(0.5), ["take", "leave"], cost)
-    >>> found.action, found.expected, found.expectations
-    ('take', -0.25, (-0.25, -0.5))
+        Its expected utility, max_a E_{y ~ p} u(a, y, x) up to rounding (paper, section 3).
     """
 
     action: Any
     expected: float
-    actions: tuple[Any, ...]
-    expectations: tuple[float, ...]
 
 
 def best_action(
@@ -75,7 +53,7 @@ def best_action(
     Returns
     -------
     Decision
-        The best action and the expected utility of each action.
+        The best action and its expected utility.
 
     Raises
     ------
@@ -93,10 +71,9 @@ def best_action(
     Examples
     --------
     >>> import orcast as oc
-    >>> from orcast.decisions import best_action
-    >>> umbrella = lambda action, y: -0.2 if action == "take" else -1.0 * y
-    >>> best_action(oc.forecasts.BinaryForecast(0.25), ["take", "leave"], umbrella).action
-    'take'
+    >>> umbrella = lambda action, y: -0.25 if action == "take" else -1.0 * y
+    >>> oc.decisions.best_action(oc.forecasts.BinaryForecast(0.5), ["take", "leave"], umbrella)
+    Decision(action='take', expected=-0.25)
     """
     if not isinstance(forecast, (Forecast, FiniteForecast)):
         raise TypeError(f"expected a forecast such as predict returns, got {short(forecast)}")
@@ -112,10 +89,10 @@ def best_action(
 
         return expected_value(forecast, worth)
 
-    expectations = tuple(map(worth_of, several))
+    expectations = [worth_of(action) for action in several]
     most = max(expectations)
     best = next(i for i, each in enumerate(expectations) if most - each <= ROUNDING * max(abs(most), abs(each)))
-    return Decision(several[best], expectations[best], several, expectations)
+    return Decision(several[best], expectations[best])
 
 
 def commitment(forecast: Forecast, under: float, over: float) -> float:
