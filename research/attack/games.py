@@ -90,10 +90,9 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
         found["marginal"] = lambda **k: oc.payoffs.ThresholdCalibration(thresholds, grid=1, **k)
         found["threshold"] = lambda **k: oc.payoffs.ThresholdCalibration(thresholds, **k)
         found["regret CRPS, MSE"] = lambda **k: oc.NoRegret(oc.CRPS(), oc.MSE(), **k)
-        found["regret log"] = lambda **k: oc.NoRegret(oc.scores.LogScore(), **k)
     if name == "Binary":
         found["binary"] = lambda **k: oc.BinaryCalibration(**k)
-        found["regret Brier, MSE, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.MSE(), oc.scores.LogScore(), **k)
+        found["regret Brier, MSE"] = lambda **k: oc.NoRegret(oc.Brier(), oc.MSE(), **k)
     if name in LABELS:
         found["label"] = lambda **k: oc.LabelCalibration(**k)
     if name in ("Binary", *LABELS):
@@ -102,7 +101,7 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
         found["moments"] = lambda **k: oc.MomentMatching(2, **k)
     if name not in (*ORDERED, "Binary"):
         found["regret CRPS"] = lambda **k: oc.NoRegret(oc.CRPS(), **k)
-        found["regret Brier, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.scores.LogScore(), **k)
+        found["regret Brier"] = lambda **k: oc.NoRegret(oc.Brier(), **k)
     found["decision"] = lambda **k: oc.payoffs.DecisionCalibration(actions, worth, utility_range=span, **k)
     found["swap regret"] = lambda **k: oc.payoffs.SwapRegret(actions, worth, utility_range=span, **k)
     jumps: dict[str, Any] = {"jumps": [0.625 * UNIT[name]]} if name in ORDERED else {}
@@ -130,12 +129,12 @@ def sums_on(name: str) -> list[str]:
             "quantiles by hour + moments + regret CRPS, MSE",
             "quantiles by site + moments + regret CRPS, MSE",
             "intervals by wind + threshold by error + decision",
-            "recipe by either + swap regret + regret log",
+            "recipe by either + swap regret",
         ]
     if name == "Binary":
-        return ["binary by hour + regret Brier, MSE, log", "binary by site + moments by error + swap regret by wind"]
+        return ["binary by hour + regret Brier, MSE", "binary by site + moments by error + swap regret by wind"]
     if name in LABELS:
-        return ["label + calibeating", "label by site + regret Brier, log + decision by either"]
+        return ["label + calibeating", "label by site + regret Brier + decision by either"]
     return ["moments by hour + regret CRPS", "moments + swap regret by wind"]
 
 

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.forecasts import Forecast
-from orcast.forecasts.ordered import cell_of
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
-from orcast.validation import number
 
 Array = NDArray[np.float64]
 
@@ -42,7 +40,7 @@ class Score:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": type(self).__name__, **vars(self)}
+        return {"kind": type(self).__name__}
 
 
 def _span(space: Space) -> float:
@@ -140,60 +138,12 @@ class Brier(Score):
         return 1.0 if isinstance(space, Binary) else 2.0
 
 
-@dataclass(frozen=True)
-class LogScore(Score):
-    """Log score (Good 1952) of the outcome's cell, clipped but still proper.
-
-    Parameters
-    ----------
-    clip
-        Smallest distinguished probability; 0.001 by default.
-
-    Notes
-    -----
-    The last terms correct for clipping; without them a forecast of exactly zero would score better than an honest one:
-
-        score(p, y) = -log max(p_k, clip) + sum_j max(p_j, clip) - 1,    k the cell of y
-
-    They vanish if no mass is below `clip`. On ordered spaces the cells are those of the round.
-
-    Examples
-    --------
-    >>> import orcast as oc
-    >>> round(oc.scores.LogScore()(oc.forecasts.BinaryForecast(0.5), 1), 4)
-    0.6931
-    """
-
-    clip: float = 1e-3
-
-    name = "log"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "clip", number(self.clip, "clip", 1e-12, 0.5))
-
-    def __call__(self, forecast: Any, y: Any) -> float:
-        if isinstance(forecast, Forecast):
-            return float(self.on_cells(Binary(), forecast.mass)[cell_of(forecast, y)])
-        return super().__call__(forecast, y)
-
-    def on_cells(self, space: Space, mass: Array) -> Array:
-        kept = np.maximum(mass, self.clip)
-        return np.asarray(-np.log(kept) + kept.sum() - 1.0)
-
-    def bound(self, space: Space) -> float:
-        """Score with all mass on other cells; inf on ordered spaces, where each round has other cells."""
-        if not isinstance(space, FiniteSpace):
-            return math.inf
-        return -math.log(self.clip) + (space.cells - 1) * self.clip
-
-
-SCORES: dict[str, type[Score]] = {kind.__name__: kind for kind in (CRPS, MSE, Brier, LogScore)}
+SCORES: dict[str, type[Score]] = {kind.__name__: kind for kind in (CRPS, MSE, Brier)}
 
 
 def score_from_plain(data: dict[str, Any]) -> Score:
     """Rebuild a score from its plain form."""
-    options = dict(data)
-    kind = options.pop("kind", None)
+    kind = data.get("kind")
     if kind not in SCORES:
         raise ValueError(f"expected a known score in the state, got {kind!r}")
-    return SCORES[kind](**options)
+    return SCORES[kind]()

@@ -50,7 +50,7 @@ SLOW: dict[str, Payoff] = {
     "decision": oc.payoffs.DecisionCalibration(["go", "stay"], worth, utility_range=4.0),
     "swap regret": oc.payoffs.SwapRegret(["go", "stay"], worth, utility_range=4.0),
     "recipe of p": oc.Recipe(lambda y: [np.tanh(y)], lambda x, p: [p.mass[0]], bound=4.0),
-    "log score": oc.NoRegret(oc.scores.LogScore()),
+    "plain units": oc.NoRegret(oc.CRPS(), unit="score"),
     "one of them": oc.QuantileCalibration() + oc.payoffs.ThresholdCalibration([0.0, 3.0]),
 }
 

@@ -96,7 +96,7 @@ PAYOFFS: dict[str, tuple[oc.spaces.Space, Payoff]] = {
     "threshold": (oc.Interval(0, 1), oc.payoffs.ThresholdCalibration([0.2, 0.5, 0.8])),
     "swap regret": (oc.Interval(0, 1), oc.payoffs.SwapRegret([0.2, 0.8], lambda a, y: -((a - y) ** 2))),
     "simplex": (oc.Labels(list("abcd")), oc.payoffs.SimplexCalibration()),
-    "log regret": (oc.Labels(list("abcd")), oc.NoRegret(oc.scores.LogScore())),
+    "regret": (oc.Labels(list("abcd")), oc.NoRegret(oc.CRPS())),
     "decision": (oc.Labels(list("abcd")), oc.payoffs.DecisionCalibration([0, 1], lambda a, y: float(a) * (y == "a"))),
 }
 

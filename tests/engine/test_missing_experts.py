@@ -28,7 +28,7 @@ GAMES: dict[str, Any] = {
         SPACE, oc.payoffs.ThresholdCalibration([0.3, 0.6], grid=1) + oc.NoRegret(oc.CRPS())
     ),
     "forgetting": lambda: oc.Recalibrator(SPACE, memory=30),
-    "dense": lambda: oc.Recalibrator(SPACE, oc.NoRegret(oc.scores.LogScore()) + oc.MomentMatching(1)),
+    "dense": lambda: oc.Recalibrator(SPACE, oc.NoRegret(oc.CRPS(), unit="score") + oc.MomentMatching(1)),
     "binary": lambda: oc.Recalibrator(oc.Binary()),
     "binary without regret": lambda: oc.Recalibrator(oc.Binary(), oc.BinaryCalibration()),
     "labels": lambda: oc.Recalibrator(oc.Labels(["a", "b", "c"])),

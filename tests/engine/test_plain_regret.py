@@ -16,16 +16,13 @@ from orcast.testing import worst_outcome
 
 SPACE = oc.Interval(-2, 6, cells=24, tail_cells=3)
 LABELS = oc.Labels(["a", "b", "c"])
-LOG = oc.scores.LogScore(0.01)
 
 CASES: dict[str, tuple[Any, oc.scores.Score]] = {
     "crps": (SPACE, oc.CRPS()),
     "mse": (SPACE, oc.MSE()),
     "brier": (LABELS, oc.Brier()),
-    "log": (LABELS, LOG),
     "brier of one": (oc.Binary(), oc.Brier()),
     "mse of one": (oc.Binary(), oc.MSE()),
-    "log of one": (oc.Binary(), LOG),
     "energy": (oc.Circle(24, cells=8), oc.CRPS()),
     "box": (oc.Box([(0, 1), (0, 2)], cells=3), oc.CRPS()),
 }
@@ -60,7 +57,7 @@ def test_the_bound_of_a_score_is_reached_and_never_passed(case: str) -> None:
 
 
 @pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(0), oc.HalfLine(high=3)], ids=repr)
-@pytest.mark.parametrize("score", [oc.CRPS(), oc.MSE(), LOG], ids=repr)
+@pytest.mark.parametrize("score", [oc.CRPS(), oc.MSE()], ids=repr)
 def test_unit_is_rejected_for_unbounded_scores(space: Any, score: Any) -> None:
     assert score.bound(space) == math.inf
     with pytest.raises(TypeError, match=SENTENCE):
@@ -149,7 +146,7 @@ def attack(recal: Any, score: Any, unit: float, weight: float, adversary: Nature
 
 
 @pytest.mark.parametrize("adversary", NATURE)
-@pytest.mark.parametrize("case", ["crps", "mse", "brier", "log", "brier of one", "energy"])
+@pytest.mark.parametrize("case", ["crps", "mse", "brier", "brier of one", "energy"])
 def test_plain_regret_is_within_the_papers_bound_under_attack(case: str, adversary: str) -> None:
     space, score = CASES[case]
     rounds = 60 if isinstance(space, oc.Interval) else 120

@@ -88,7 +88,7 @@ ON_BINARY: list[Any] = [
     oc.BinaryCalibration(grid=6, context=HOURS) + oc.NoRegret(oc.Brier(), context=HOURS),
     oc.payoffs.DecisionCalibration(["take", "leave"], umbrella),
     oc.payoffs.SwapRegret(["take", "leave"], umbrella),
-    oc.NoRegret(oc.Brier(), oc.scores.LogScore(), oc.CRPS()) + oc.BinaryCalibration(grid=5),
+    oc.NoRegret(oc.Brier(), oc.CRPS()) + oc.BinaryCalibration(grid=5),
     oc.Recipe(lambda y: [float(y)], lambda x, p: [1.0 - p.mass[0], p.mass[0]], bound=1.0),
     oc.Recipe(lambda y: [float(y)], lambda x, p: [math.cos(9.0 * p.probability())], bound=1.0),
 ]

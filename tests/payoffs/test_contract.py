@@ -93,7 +93,6 @@ PAYOFFS = {
     "mse": Entry(lambda: oc.NoRegret(oc.MSE()), ordered | {"binary"}),
     "crps and mse": Entry(lambda: oc.NoRegret(oc.MSE(), oc.CRPS()), ordered | {"binary"}),
     "brier": Entry(lambda: oc.NoRegret(oc.Brier()), finite),
-    "log": Entry(lambda: oc.NoRegret(oc.scores.LogScore()), everywhere),
     "regret in plain units": Entry(lambda: oc.NoRegret(oc.CRPS(), unit="score"), finite | {"interval"}),
     "quantile by hour": Entry(lambda: oc.QuantileCalibration([0.2, 0.8], context=HOURS), ordered, hour),
     "moment by hour": Entry(lambda: oc.MomentMatching(1, context=HOURS), numbers, hour),

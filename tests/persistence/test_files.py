@@ -346,11 +346,11 @@ def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
 @pytest.mark.parametrize(
     ("space", "payoff", "expert", "y"),
     [
-        (oc.Labels(["a", "b", "c"]), oc.NoRegret(oc.scores.LogScore()), [0.2, 0.3, 0.5], "b"),
+        (oc.Labels(["a", "b", "c"]), oc.NoRegret(oc.CRPS()), [0.2, 0.3, 0.5], "b"),
         (oc.Labels(["a", "b", "c"]), None, [0.2, 0.3, 0.5], "b"),
         (oc.Circle(24, cells=12), None, oc.Normal(3.0, 2.0), 5.0),
     ],
-    ids=["log score", "labels", "circle"],
+    ids=["regret", "labels", "circle"],
 )
 def test_a_round_that_waits_while_others_are_smoothed_continues(
     space: Any, payoff: Any, expert: Any, y: Any, tmp_path: Path

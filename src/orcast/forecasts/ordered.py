@@ -393,11 +393,3 @@ class Forecast(IssuedForecast):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Forecast.trusted, (self.left, self.right, self.mass, self.certificate, self.draw))
-
-
-def cell_of(forecast: Forecast, y: float) -> int:
-    """Cell of an outcome: on an edge the left one, at an atom the atom."""
-    k = min(int(np.searchsorted(forecast.right, y, side="left")), forecast.mass.size - 1)
-    if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
-        k += 1
-    return int(k)

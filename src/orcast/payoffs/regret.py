@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff, Part, Payoff
-from orcast.scores import CRPS, MSE, SCORES, LogScore, Score
+from orcast.scores import CRPS, SCORES, Score
 from orcast.spaces import Binary, OrderedSpace, Space
 from orcast.validation import short
 
@@ -40,7 +40,7 @@ def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Arr
 
 def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
     """Gap score(p, y) - score(x, y) in each cell: mean, smallest, largest."""
-    if not cell_grid.ordered or isinstance(score, LogScore):
+    if not cell_grid.ordered:
         gap = score.on_cells(cell_grid.space, p) - score.on_cells(cell_grid.space, x)
         return gap, gap, gap
     if isinstance(score, CRPS):
@@ -61,8 +61,6 @@ def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> floa
 def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
     """Derivative of the score in each cell by the masses, up to a constant in each column."""
     n = cell_grid.cells
-    if isinstance(score, LogScore):
-        return np.diag(np.where(p > score.clip, -1.0 / np.maximum(p, score.clip), 0.0))
     if not cell_grid.ordered:
         if isinstance(score, CRPS):
             return cell_grid.space.distances  # type: ignore[attr-defined]
@@ -173,7 +171,7 @@ class RegretCellPayoff(CellPayoff):
 
 def own_expectation(score: Score, cell_grid: CellGrid, x: Array) -> float:
     """Expected score of a forecast under itself."""
-    if not cell_grid.ordered or isinstance(score, LogScore):
+    if not cell_grid.ordered:
         return float(x @ score.on_cells(cell_grid.space, x))
     if isinstance(score, CRPS):
         F0 = np.cumsum(x) - x
@@ -263,13 +261,12 @@ class NoRegret(Payoff):
         units = self.units_on(space)
         # in the units of a round no coordinate exceeds 1
         reach = np.ones(count) if units is None else np.array([s.bound(space) for s in self.scores]) / units
-        fast = units is None and isinstance(space, OrderedSpace)
         return Part(
             self,
             count * experts,
             float(experts * (reach @ reach)),
             lambda cell_grid, state: RegretCellPayoff(cell_grid, self.scores, state, units),
-            kind="regret" if fast and all(isinstance(score, (CRPS, MSE)) for score in self.scores) else "general",
+            kind="regret" if units is None and isinstance(space, OrderedSpace) else "general",
             state=lambda: {
                 "loss": np.zeros((count, experts)),
                 "count": np.zeros(experts),
