@@ -28,6 +28,13 @@ class Decision(NamedTuple):
         Best action.
     expected
         Its expected utility, max_a E_{y ~ p} u(a, y, x) up to rounding (paper, section 3).
+
+    Examples
+    --------
+    >>> import orcast as oc
+    >>> found = oc.decisions.best_action(oc.forecasts.BinaryForecast(0.5), ["bet", "wait"], lambda a, y: (a == "bet") * y)
+    >>> found.action, found.expected
+    ('bet', 0.5)
     """
 
     action: Any

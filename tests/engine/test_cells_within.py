@@ -134,14 +134,6 @@ def test_the_ends_of_a_cell_are_seen_however_wide_it_is() -> None:
     assert (np.diff(nodes, axis=1) > 0.0).all()
 
 
-def test_a_peak_at_the_expert_is_seen_in_a_wide_cell() -> None:
-    expert = np.linspace(3.0, 7.0, 47)
-    grid = CellGrid(oc.Line(), 2, np.array([-1e30, 1e28]), np.array([1e28, 1e30]), -1e30, 1e30, quantiles=expert)
-    witness = witness_on(grid, lambda y: [math.exp(-abs(y - 5.0))], 1, "witness")
-    assert witness.high[0, 0] == 1.0
-    assert witness.high[0, 1] == 0.0
-
-
 def test_groups_that_pull_against_each_other_see_the_same_outcome() -> None:
     """The cumulative payoffs of two groups cancel: it does not matter where in its cell an outcome lies."""
     grid = CellGrid(oc.Interval(0, 10), 2, np.array([0.0, 5.0]), np.array([5.0, 10.0]), 0.0, 10.0)

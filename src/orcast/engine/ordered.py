@@ -349,5 +349,4 @@ def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
         cells[EXPERT, :n],
         experts,
         features,
-        round.view("experts")[0] if round.read("info", "has_expert") > 0.0 else NOTHING,
     )

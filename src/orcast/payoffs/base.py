@@ -42,7 +42,6 @@ class CellGrid(NamedTuple):
     expert: Array = NOTHING  # the masses of the expert, or of the pool of experts
     experts: Array = frozen(np.empty((0, 0)))  # a row for each
     features: Any = None
-    quantiles: Array = NOTHING  # of the expert, or of the pool of experts, at increasing levels
 
     @property
     def ordered(self) -> bool:
@@ -59,10 +58,6 @@ class CellGrid(NamedTuple):
         """Values of the cells of a finite space, for users' functions."""
         assert isinstance(self.space, FiniteSpace)
         return [self.space.value(k) for k in range(self.cells)]
-
-    def locate(self, y: Array) -> NDArray[np.intp]:
-        """Cells of outcomes that are not at an atom."""
-        return np.searchsorted(self.right, y)
 
     def forecast(self, mass: Array) -> Any:
         """Masses as the forecast object that users' functions receive."""

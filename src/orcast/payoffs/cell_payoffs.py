@@ -8,7 +8,6 @@ probability for calibrated probabilities.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.kernels.finite_solver import STEEPNESS
-from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff
+from orcast.payoffs.base import CellGrid, CellPayoff
 from orcast.payoffs.functions import Shape
 from orcast.spaces import frozen
 from orcast.validation import vector
@@ -31,10 +30,7 @@ NODES = frozen(np.concatenate(([1e-9], 0.5 + 0.5 * _GAUSS, [1.0])))
 MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
 # Distance of the first node from the left end in a very wide cell, relative to the size of that end.
 BESIDE = 1e-6
-# Cells wider than this many spreads of the expert are also evaluated at its quantiles and AROUND its median.
-WIDE = 10.0
 UNDECLARED = Shape()
-AROUND = frozen(np.array([1.0, 3.0, 10.0, 30.0, 100.0]))
 
 
 class Witness:
@@ -115,12 +111,10 @@ def witness_on(
         return Witness.constant(vectors(function, cell_grid.values, size, what).T)
     nodes = nodes_of(cell_grid.left, cell_grid.right)
     values = values_at(many, at, nodes.ravel(), size, what).reshape(size, cell_grid.cells, NODES.size)
-    mean, near = values @ MEAN_WEIGHTS, landmarks(cell_grid)
     lower, upper = shape.between(values, nodes, what)
-    for y, k in zip(near.tolist(), cell_grid.locate(near).tolist(), strict=True):
-        seen = at(y)[:, None]
-        lower[:, k], upper[:, k] = np.minimum(lower[:, k], seen), np.maximum(upper[:, k], seen)
-    return Witness(mean, lower.min(axis=2), upper.max(axis=2), lambda y, k: at(float(y)), (lower, upper))
+    return Witness(
+        values @ MEAN_WEIGHTS, lower.min(axis=2), upper.max(axis=2), lambda y, k: at(float(y)), (lower, upper)
+    )
 
 
 def nodes_of(left: Array, right: Array) -> Array:
@@ -131,21 +125,6 @@ def nodes_of(left: Array, right: Array) -> Array:
     nodes[:, -1] = right
     nodes[:, 0] = np.minimum(nodes[:, 0], left + BESIDE * np.where(left == 0.0, 1.0, np.abs(left)))
     return nodes
-
-
-def landmarks(cell_grid: CellGrid) -> Array:
-    """Points around the expert in cells much wider than its spread."""
-    q = cell_grid.quantiles
-    if not q.size or math.isfinite(cell_grid.space.high - cell_grid.space.low):  # type: ignore[attr-defined]
-        return NOTHING
-    spread, width = float(q[-1] - q[0]), cell_grid.right - cell_grid.left
-    wide = width > WIDE * spread
-    if not wide.any():
-        return NOTHING
-    places = np.concatenate((q, q[q.size // 2] - spread * AROUND, q[q.size // 2] + spread * AROUND))
-    places = places[(places > cell_grid.left[0]) & (places < cell_grid.right[-1])]
-    found: Array = places[wide[cell_grid.locate(places)]]
-    return found
 
 
 def at_once(many: Callable[[Array], Any], one: Callable[[Any], Array], points: Array, size: int) -> Array | None:

@@ -27,8 +27,6 @@ Array = NDArray[np.float64]
 
 # Evaluations of the field in a search, in units of a cheap one; a second search has this multiple of them.
 EVALUATIONS, RETRY = 4800.0, 8.0
-# The highest temperature of a second search, in units of the usual one, and the largest usual one that counts.
-HOT, HOT_USUAL = 1e3, 10.0
 
 
 class Solver(Protocol):
@@ -53,13 +51,6 @@ def equilibria(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Arr
         if cold_error < error:
             start = cold
     yield start, temperature
-    yield from cooler(search, log_prior, start, temperature)
-
-
-def cooler(
-    search: CandidateSearch, log_prior: Array, start: Array, temperature: float
-) -> Iterator[tuple[Array, float]]:
-    """Equilibria at decreasing temperatures, each from the last one; `start` is one at a temperature."""
     ratio, lowest = 0.5, LOWEST * min(search.usual, 1.0)
     for _ in range(DENSE_CONTINUATION):
         lower = temperature * ratio
@@ -76,14 +67,6 @@ def cooler(
             return
 
 
-def other_equilibria(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
-    """Equilibria around uniform masses and around the expert, from a high temperature on."""
-    hot = HOT * min(search.usual, HOT_USUAL)
-    for masses in (np.full(setup.prior.size, 1.0 / setup.prior.size), setup.cell_grid.start):
-        log_prior = np.log(np.maximum(masses, 1e-12))
-        yield from cooler(search, log_prior, log_prior, hot)
-
-
 def expert(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
     """Expert's forecast, which has no regret; without an expert uniform masses."""
     yield np.log(np.maximum(setup.cell_grid.start, 1e-12)), 0.0
@@ -92,9 +75,8 @@ def expert(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, 
 CANDIDATES = (
     Candidate(equilibria, share=0.05),
     Candidate(expert),
-    Candidate(minimax.descents, share=0.3, mixes=True),
-    Candidate(minimax.walks, share=0.15, mixes=True),
-    Candidate(other_equilibria, share=0.5),
+    Candidate(minimax.descents, share=0.6, mixes=True),
+    Candidate(minimax.walks, share=0.35, mixes=True),
 )
 
 
