@@ -32,7 +32,8 @@ class Decision(NamedTuple):
     Examples
     --------
     >>> import orcast as oc
-    >>> found = oc.decisions.best_action(oc.forecasts.BinaryForecast(0.5), ["bet", "wait"], lambda a, y: (a == "bet") * y)
+    >>> gain = lambda action, y: y if action == "bet" else 0
+    >>> found = oc.decisions.best_action(oc.forecasts.BinaryForecast(0.5), ["bet", "wait"], gain)
     >>> found.action, found.expected
     ('bet', 0.5)
     """
