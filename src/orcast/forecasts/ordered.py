@@ -14,8 +14,7 @@ from orcast.forecasts.base import IssuedForecast, as_share, generator
 from orcast.kernels.reading import (
     mean_and_variance_arrays,
     nearest_normal_arrays,
-    read_quantiles_arrays,
-    read_randomised_arrays,
+    read_cells_arrays,
     read_round,
 )
 from orcast.spaces import frozen
@@ -269,11 +268,7 @@ class Forecast(IssuedForecast):
         if self._round is not None:
             out = read_round(self._round, self.draw or 0.0, flat)
         else:
-            out = np.empty(flat.size)
-            if self.draw is None:
-                read_quantiles_arrays(*self._plain, flat, out)
-            else:
-                read_randomised_arrays(*self._plain, self.draw, flat, out)
+            out = read_cells_arrays(*self._plain, self.draw or 0.0, flat)
         return float(out[0]) if a.ndim == 0 else out.reshape(a.shape)
 
     ppf = quantile

@@ -1,5 +1,6 @@
 cimport cython
 from libc.math cimport exp, isnan, log, sqrt
+from orcast.committee.regression cimport solve_positive
 from orcast.kernels.finite_state cimport (
     FEATURES, FiniteRound, FiniteRules, FiniteState, as_cell_features, finite_member_at
 )

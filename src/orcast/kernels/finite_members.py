@@ -157,25 +157,13 @@ def committee(rules, state, round, w):
 
 
 def newton(used, curvature, gradient, w):
-    """Replace the gradient g by (H + R)^-1 g, by a Cholesky factor of the matrix."""
+    """Replace the gradient g by (H + R)^-1 g."""
     m = mark(w)
-    factor = take(w, used * used)
+    matrix = take(w, used * used)
     for i in range(used):
-        for j in range(i + 1):
-            total = curvature[i * FEATURES + j]
-            if i == j:
-                total += RIDGE[i]
-            for l in range(j):  # noqa: E741
-                total -= factor[i * used + l] * factor[j * used + l]
-            factor[i * used + j] = sqrt(max(total, RIDGE[i])) if i == j else total / factor[j * used + j]
-    for i in range(used):
-        for l in range(i):  # noqa: E741
-            gradient[i] -= factor[i * used + l] * gradient[l]
-        gradient[i] /= factor[i * used + i]
-    for i in range(used - 1, -1, -1):
-        for l in range(i + 1, used):  # noqa: E741
-            gradient[i] -= factor[l * used + i] * gradient[l]
-        gradient[i] /= factor[i * used + i]
+        copy(cut(curvature, i * FEATURES, used), used, cut(matrix, i * used, used))
+        matrix[i * used + i] += RIDGE[i]
+    solve_positive(matrix, gradient, used, gradient)
     release(w, m)
 
 

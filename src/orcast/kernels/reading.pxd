@@ -17,6 +17,7 @@ cdef void read_quantiles(Py_ssize_t, Row, Row, Row, bint, bint, Row, Py_ssize_t,
 cdef double end_of(Py_ssize_t, Py_ssize_t, Row, Row, bint, bint) noexcept nogil
 cdef bint lies_below(double, double, double, double) noexcept nogil
 cdef void read_randomised(Py_ssize_t, Row, Row, Row, bint, bint, double, Row, Py_ssize_t, Row, Workspace) noexcept nogil
+cdef void read_cells(Py_ssize_t, Row, Row, Row, bint, bint, double, Row, Py_ssize_t, Row, Workspace) noexcept nogil
 @cython.locals(low=bint, high=bint)
 cdef void read_forecast(Round, double, Row, Py_ssize_t, Row, Workspace) noexcept nogil
 cdef (double, double) mean_and_variance(Py_ssize_t, Row, Row, Row, bint, bint) noexcept nogil
@@ -30,8 +31,7 @@ cdef void write_pits(Rules, Round, double, Row) noexcept nogil
 @cython.locals(hit=bint, low=bint, high=bint)
 cdef void count(Round, double, Row, Py_ssize_t, double, Row, Counts *, Workspace) noexcept nogil
 
-cpdef object read_quantiles_arrays(Py_ssize_t, object, object, object, bint, bint, object, object)
-cpdef object read_randomised_arrays(Py_ssize_t, object, object, object, bint, bint, double, object, object)
+cpdef object read_cells_arrays(Py_ssize_t, object, object, object, bint, bint, double, object)
 cpdef object mean_and_variance_arrays(Py_ssize_t, object, object, object, bint, bint)
 cpdef object nearest_normal_arrays(Py_ssize_t, object, object, object, bint, bint)
 cpdef object read_round(Round, double, object)

@@ -123,13 +123,18 @@ def read_randomised(n, left, right, mass, open_low, open_high, draw, levels, cou
     release(w, start)
 
 
+def read_cells(n, left, right, mass, open_low, open_high, draw, levels, count, out, w):
+    """Quantiles of a forecast on n cells, randomised if there is a draw."""
+    if draw > 0.0:
+        read_randomised(n, left, right, mass, open_low, open_high, draw, levels, count, out, w)
+    else:
+        read_quantiles(n, left, right, mass, open_low, open_high, levels, count, out, w)
+
+
 def read_forecast(round, draw, levels, count, out, w):
     """Quantiles of the forecast of a round, randomised if there is a draw."""
     n, low, high = cell_count(round), round.rules.low == -INF, round.rules.high == INF
-    if draw > 0.0:
-        read_randomised(n, round.left, round.right, round.result, low, high, draw, levels, count, out, w)
-    else:
-        read_quantiles(n, round.left, round.right, round.result, low, high, levels, count, out, w)
+    read_cells(n, round.left, round.right, round.result, low, high, draw, levels, count, out, w)
 
 
 def mean_and_variance(n, left, right, mass, open_low, open_high):
@@ -281,20 +286,14 @@ def count(round, y, levels, width, discount, empirical, counts, w):
 # --- entries from Python: the same on numpy arrays
 
 
-def read_quantiles_arrays(n, left, right, mass, open_low, open_high, levels, out):
-    """Quantiles of a forecast on n cells at levels in any order."""
+def read_cells_arrays(n, left, right, mass, open_low, open_high, draw, levels):
+    """Quantiles of a forecast on n cells at levels in any order, randomised if there is a draw."""
+    out = np.empty(len(levels))
     w, a, count, found = workspace(), readable_of(levels), len(levels), numbers_of(out)
     lefts, rights, masses = readable_of(left), readable_of(right), readable_of(mass)
     with cython.nogil:
-        read_quantiles(n, lefts, rights, masses, open_low, open_high, a, count, found, w)
-
-
-def read_randomised_arrays(n, left, right, mass, open_low, open_high, draw, levels, out):
-    """Randomised quantiles of a forecast on n cells."""
-    w, a, count, found = workspace(), readable_of(levels), len(levels), numbers_of(out)
-    lefts, rights, masses = readable_of(left), readable_of(right), readable_of(mass)
-    with cython.nogil:
-        read_randomised(n, lefts, rights, masses, open_low, open_high, draw, a, count, found, w)
+        read_cells(n, lefts, rights, masses, open_low, open_high, draw, a, count, found, w)
+    return out
 
 
 def mean_and_variance_arrays(n, left, right, mass, open_low, open_high):

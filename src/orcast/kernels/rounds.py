@@ -185,17 +185,14 @@ def recell(rules, memory, round, mix, w):
     """
     used = mark(w)
     n, capacity = cell_count(round), rules.capacity
-    rows = CELL_ROWS
-    old = take(w, rows * capacity)
-    copy(round.cells, rows * capacity, old)
+    old = take(w, CELL_ROWS * capacity)
+    copy(round.cells, CELL_ROWS * capacity, old)
     left, right = cut(old, 0, capacity), cut(old, capacity, capacity)
     total = rules.cells - 2
     even_cells(round.info.low, round.info.high, total, round)
     total = cut_at_jumps(rules, total, round)
-    for row in range(2, rows):
-        if row != 4 and row != 5:  # not the forecast and its tilt
-            target = cut(round.cells, row * capacity, capacity)
-            rebin(n, left, right, cut(old, row * capacity, capacity), total, round.left, round.right, target)
+    rebin(n, left, right, cut(old, 2 * capacity, capacity), total, round.left, round.right, round.prior)
+    rebin(n, left, right, cut(old, 3 * capacity, capacity), total, round.left, round.right, round.expert)
     even_mix = take(w, total)
     rebin(n, left, right, mix, total, round.left, round.right, even_mix)
     for k in range(total):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from orcast import limits
 from orcast.engine.ordered import OrderedEngine
 from orcast.forecasts import BinaryForecast, Forecast, forecast_on
-from orcast.kernels.reading import read_quantiles_arrays, read_randomised_arrays
+from orcast.kernels.reading import read_cells_arrays
 from orcast.ledger import Certificate
 from orcast.packed import pack_row, record_fields, unpack_row
 from orcast.recalibrator import Recalibrator
@@ -95,11 +95,8 @@ def quantiles_from(numbers: Array, levels: Array) -> Array:
     """Quantiles of the forecast of `forecast_bytes` on an ordered space, without the object."""
     draw = numbers.item(len(CERTIFICATE))
     left, right, mass = numbers[len(CERTIFICATE) + 1 :].reshape(3, -1)
-    plain, found = (mass.size, left, right, mass, left[0] == -math.inf, right[-1] == math.inf), np.empty(levels.size)
-    if draw != draw:
-        read_quantiles_arrays(*plain, levels, found)
-    else:
-        read_randomised_arrays(*plain, draw, levels, found)
+    plain = mass.size, left, right, mass, left[0] == -math.inf, right[-1] == math.inf
+    found: Array = read_cells_arrays(*plain, 0.0 if math.isnan(draw) else draw, levels)
     return found
 
 
