@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtr
+from scipy.stats import norm, poisson
 
 import orcast as oc
 from helpers import SENTENCE
 from orcast import monitors, persistence
+from orcast.adapters import expert_row
 from orcast.kernels import monitor as kernel
 from orcast.kernels import records
-from orcast.monitors import SPREAD_STARTS, Monitor, bets_for, false_discovery_alarms, late_lanes
+from orcast.monitors import SPREAD_STARTS, Monitor, bets_for, false_discovery_alarms, late_lanes, pit_of, pit_rows
 
 Array = NDArray[np.float64]
 KNOTS = monitors.KNOTS
@@ -37,6 +40,12 @@ def mean_over(low: float, high: float) -> Array:
     return values[:, 0] if high == low else np.trapezoid(values, at, axis=1) / (high - low)
 
 
+def least_mean(ends: Array) -> Array:
+    """Least mean of each bet over the intervals with these ends, by the corners."""
+    corners = [(a, b) for a in ends[:2] for b in ends[2:] if a < b] or [(ends[0], ends[-1])]
+    return np.min([mean_over(*corner) for corner in corners], axis=0)
+
+
 def evidence_by_definition(rows: Array, horizon: int) -> Array:
     """Average over the classes of rounds, and over starts and bets, of products since the start."""
     _, prior, least = densities()
@@ -44,7 +53,7 @@ def evidence_by_definition(rows: Array, horizon: int) -> Array:
     for t in range(1, len(rows) + 1):
         evidence = 0.0
         for lane in range(horizon):
-            own = [mean_over(*row) for row in rows[lane:t:horizon]]
+            own = [least_mean(row) for row in rows[lane:t:horizon]]
             starts = np.diff(-np.log(3.0) / np.log(np.arange(3, len(own) + 3.0)))
             weights = np.concatenate(([1.0 - SPREAD_STARTS], SPREAD_STARTS * starts))
             rest = 1.0 - weights.sum() if len(own) else SPREAD_STARTS
@@ -62,10 +71,93 @@ def intervals(seed: int, count: int) -> Array:
     return np.stack([low, np.minimum(low + wide, 1.0)], axis=1)
 
 
+def loose_ends(seed: int, count: int) -> Array:
+    """PITs, intervals, and intervals whose ends are only known to lie between two levels; some contain a point."""
+    rows = np.sort(np.random.default_rng(seed).random((count, 4)), axis=1)
+    rows[::4] = intervals(seed, count)[::4, [0, 0, 1, 1]]
+    rows[1::4, 1] = rows[1::4, 2]
+    rows[2::4, 0] = rows[2::4, 1]
+    return rows
+
+
 @pytest.mark.parametrize("horizon", [1, 3])
 def test_evidence_is_the_average_of_all_starts_bets_and_classes(horizon: int) -> None:
-    rows = intervals(horizon, 25)
-    np.testing.assert_allclose(Monitor(horizon=horizon).trace(rows)[:, 0], evidence_by_definition(rows, horizon))
+    rows = loose_ends(horizon, 25)
+    found = Monitor(horizon=horizon).add("pit", rows)[:, 0]
+    np.testing.assert_allclose(found, evidence_by_definition(rows, horizon))
+
+
+def test_bets_on_true_quantiles_of_discrete_forecasts_expect_at_most_one() -> None:
+    """Exact expectations over the outcomes, with atoms that several quantiles share or that none has."""
+    rng = np.random.default_rng(0)
+    worst = []
+    for _ in range(300):
+        mass = rng.dirichlet(np.full(rng.integers(1, 9), 0.6))
+        levels = np.sort(rng.random(rng.integers(1, 8)))
+        quantiles = np.searchsorted(np.cumsum(mass)[:-1], levels)
+        values = np.arange(mass.size)
+        pits = pit_rows("quantiles", np.tile(quantiles, (mass.size, 1)), levels, values.astype(float))
+        worst.append(max(mass @ np.array([least_mean(row) for row in pits])))
+    assert max(worst) <= 1.0 + 1e-9
+    assert max(worst) > 0.999
+
+
+LEVELS = {
+    3: [0.1, 0.5, 0.9],
+    5: [0.05, 0.25, 0.5, 0.75, 0.95],
+    9: np.arange(1, 10) / 10,
+    23: [0.01, 0.025, *(np.arange(1, 20) / 20), 0.975, 0.99],
+}
+COUNTS = {f"Poisson({mean})": (poisson(mean), poisson(1.5 * mean)) for mean in (0.5, 2, 5, 20)}
+
+
+@pytest.mark.parametrize("number", LEVELS)
+def test_counts_and_censored_outcomes_by_few_quantiles(number: int) -> None:
+    """True quantiles raise no more alarms than alpha; a mean that is wrong by half is found."""
+    rng, levels, size = np.random.default_rng(number), np.array(LEVELS[number]), (40, 800)
+    streams = {name: (forecast.ppf(levels), forecast, other) for name, (forecast, other) in COUNTS.items()}
+    streams["censored"] = np.maximum(norm(0.3).ppf(levels), 0.0), norm(0.3), norm(0.9)
+    for right in (True, False):
+        parts = []
+        for name, (q, *sides) in streams.items():
+            y = np.maximum(sides[not right].rvs(size, random_state=rng), 0.0)
+            columns = {f"m-q-{level}": value for level, value in zip(levels, q, strict=True)}
+            at = {
+                "unique_id": np.repeat([f"{name}/{k}" for k in range(size[0])], size[1]),
+                "ds": [*range(size[1])] * size[0],
+            }
+            parts.append(pd.DataFrame({**at, "y": y.ravel(), **columns}))
+        found = oc.monitor(pd.concat(parts)).set_index("series")
+        ever = (found["since"].astype(str) != "").groupby(found.index.str.split("/").str[0]).mean()
+        if right:
+            assert (ever <= 0.05).all()
+        else:
+            # five levels nearly fit the larger mean too: only the share of zeros differs, by 0.03
+            assert (ever.drop("Poisson(0.5)" if number == 5 else []) > 0.6).all()
+            assert set(found.loc[found["kind"] != "", "kind"]) == {"too low"}
+        for name, (q, *_) in streams.items():
+            monitor, own = Monitor(), parts[list(streams).index(name)]["y"].to_numpy()[: size[1]]
+            monitor.update([dict(zip(levels.tolist(), q.tolist(), strict=True))] * size[1], own)
+            assert monitor.evidence == pytest.approx(found.loc[f"{name}/0", "evidence"])
+
+
+def test_forecasts_are_read_as_they_are_given() -> None:
+    """Ranks among members, levels that were given, and the jump of a cdf; none is completed by guessed tails."""
+    line = oc.Line()
+    assert pit_of(oc.Ensemble([3.0, 1.0, 2.0]), 2.0, line).tolist() == [0.25, 0.25, 0.75, 0.75]
+    assert pit_of(oc.Quantiles([0.1, 0.5, 0.9], [1, 2, 2]), 2.0, line).tolist() == [0.1, 0.5, 0.9, 1.0]
+    assert pit_of(poisson(2.0), 3.0, line) == pytest.approx(poisson(2.0).cdf([2, 2, 3, 3]))
+    assert pit_of(oc.Normal(1.0, 2.0), 2.0, line) == pytest.approx(ndtr(np.full(4, 0.5)))
+    assert pit_of(oc.Normal(1.0, 0.0), 1.0, line)[[0, -1]].tolist() == [0.0, 1.0]
+    with pytest.raises(TypeError, match="an ensemble of numbers"):
+        pit_of(oc.Ensemble([[1.0, 2.0]]), 1.0, line)
+    rng, alarms = np.random.default_rng(0), 0
+    for _ in range(40):
+        z, ensembles, quantiles = rng.normal(size=(300, 11)), Monitor(), Monitor()
+        ensembles.update([oc.Ensemble(row) for row in z[:, 1:]], z[:, 0])
+        quantiles.update([{a: -np.log1p(-a) for a in (0.1, 0.5, 0.9)}] * 300, rng.exponential(size=300))
+        alarms += (ensembles.miscalibrated is not None) + (quantiles.miscalibrated is not None)
+    assert alarms <= 0.05 * 80
 
 
 @pytest.mark.parametrize("given", ["pit", "event", "scores"])
@@ -221,6 +313,7 @@ def test_bands_events_scores_and_groups() -> None:
     assert "percentage points more often" in named[-1].text()
     scores.update(score_a=rng.random(500), score_b=0.7 * rng.random(500))
     assert scores.miscalibrated.kind == "the first is worse"  # type: ignore[union-attr]
+    scores.update(score_a=[1.1, 1e6 + 1.0], score_b=[0.1, 1e6])  # rounding
 
 
 def given(**inputs: Any) -> dict[str, Any]:
@@ -243,6 +336,10 @@ def given(**inputs: Any) -> dict[str, Any]:
         given(covered=0.5),
         given(pit=0.5, group="unknown"),
         given(probability=0.2, event=1),
+        given(pit=0.5, event=1),
+        given(pit=0.5, outcome=1.0),
+        given(event=1),
+        given(pit=np.full((3, 4), 0.5)),
     ],
 )
 def test_bad_input_gets_one_sentence_and_changes_nothing(inputs: dict[str, Any]) -> None:
@@ -279,7 +376,7 @@ def test_late_outcomes_use_lanes_whose_round_was_known_at_the_issue() -> None:
     clocks = lambda: watcher.state[records.HEAD + bets.starts :: bets.lane_size].tolist()  # noqa: E731
     sizes = []
     for issued, clock in ((0, 4), (1, 4), (2, 4), (3, 4), (4, 5)):
-        watcher.put(0.5, 0.5, issued, clock)
+        kernel.watch([watcher], np.full(4, 0.5), issued, clock)
         sizes.append(watcher.state.size)
     assert sizes == [bets.size(k) for k in (1, 2, 3, 3, 3)]
     assert clocks() == [5.0, 4.0, 4.0]
@@ -295,7 +392,7 @@ def test_lanes_that_come_with_need_leave_the_evidence_as_it_is() -> None:
     for t in range(300):
         u, late = rng.beta(2.0, 1.6), float(rng.integers(0, 4) if t > 100 else 0)
         for watcher in (lazy, whole):
-            watcher.put(u, u, t, t + 1 + late)
+            kernel.watch([watcher], np.full(4, u), t, t + 1 + late)
         for place in (records.EVIDENCE, records.CHANGE_EVIDENCE):
             assert lazy.state[place] == pytest.approx(whole.state[place], rel=1e-12)
     assert 1 < lazy.lanes < 5
@@ -325,11 +422,13 @@ def test_monitors_of_a_recalibrator_get_the_pits_of_its_forecasts(space: Any, dr
         if t >= lag:
             p, base, y = asked[t - lag]
             at = space.outcome(y)
-            pits = recal.engine.pits(recal.rounds.pending[t - lag].record, at).reshape(-1, 2)
+            pits = recal.engine.pits(recal.rounds.pending[t - lag].record, at).reshape(-1, 4)
             for watcher, pit, forecast in zip(twins, pits, (p, base), strict=True):
                 plain = forecast.mass if isinstance(forecast, oc.forecasts.FiniteForecast) else forecast
+                if forecast is base and isinstance(space, oc.spaces.OrderedSpace):  # as it is read
+                    plain = oc.Quantiles(space.levels, expert_row(base, space)[0])
                 assert pit == pytest.approx(monitors.pit_of(plain, at, space), abs=1e-12)
-                watcher.put(*pit.tolist(), t - lag, t + 1)
+                kernel.watch([watcher], pit, t - lag, t + 1)
             recal.update(y, id=t - lag)
     for row, twin in zip(recal.rounds.monitor_rows(), twins, strict=True):
         assert np.array_equal(row, twin.state)

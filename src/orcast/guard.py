@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters import FINEST
 from orcast.forecasts import BinaryForecast, Forecast, forecast_on
+from orcast.kernels import monitor as kernel
 from orcast.kernels import records
 from orcast.kernels.cells import cells_of
 from orcast.kernels.reading import read_round
@@ -197,7 +198,7 @@ class GuardState:
             return
         x = min(max(scores.difference / scores.bound, -1.0), 1.0)
         u = 0.5 - 0.5 * x if self.ours else 0.5 + 0.5 * x
-        self.watcher.put(u, u, issued, clock)
+        kernel.watch([self.watcher], np.full(records.ENDS, u), issued, clock)
         if self.guarded and self.evidence * ALPHA >= 1.0:
             numbers[OURS], numbers[SINCE] = 1.0 - numbers[OURS], clock + 1.0
             numbers[SWITCHES] += 1.0

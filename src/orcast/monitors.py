@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.adapters import expert_row
+from orcast.adapters import Ensemble, Normal, Quantiles, expert_row
+from orcast.adapters.ordered import called, known_kind
 from orcast.draws import seed_of, start_of
 from orcast.forecasts import Forecast
 from orcast.kernels import monitor as kernel
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from orcast.guard import GuardState
 
 Array = NDArray[np.float64]
-Interval = tuple[float, float]
 
 # --- what a monitor may be given, and the kinds of miscalibration that it names
 PIT, EVENT, LABEL, COVERED, SCORES = "pit", "event", "label", "covered", "scores"
@@ -59,6 +59,9 @@ ALARM_TEXTS = {
     given: np.array(["", *kinds, *(f"changed: {kind}" for kind in kinds)], dtype=object)
     for given, kinds in KINDS.items()
 }
+# Arguments of an update, and those that go together.
+INPUT_NAMES = ("pit", "forecast", "outcome", "probability", "event", "covered", "score_a", "score_b")
+INPUTS = (("pit",), ("forecast", "outcome"), ("probability", "event"), ("covered",), ("score_a", "score_b"))
 # Forecasts of which some columns may be missing.
 ANY_COLUMN = ("quantiles", "members")
 # --- bets by kind: (kind, weight, density on scores z of the normal distribution or on [0, 1])
@@ -479,31 +482,30 @@ class Monitor(Evidence):
         group
             Name of the group of these rounds.
         """
-        if type(pit) is float and 0.0 <= pit <= 1.0 and self.given == PIT and group is probability is None:
-            self._rows[0].step(pit, pit)
-            return
-        inputs = (pit, forecast, probability, covered, score_a)
-        if sum(each is not None for each in inputs) != 1:
+        if type(pit) is float and 0.0 <= pit <= 1.0 and self.given == PIT:  # the fast path of a round
+            alone = forecast is None and outcome is None and probability is None and event is None
+            if alone and covered is None and score_a is None and score_b is None and group is None:
+                self._rows[0].step(pit)
+                return
+        values = (pit, forecast, outcome, probability, event, covered, score_a, score_b)
+        names = tuple(name for name, value in zip(INPUT_NAMES, values, strict=True) if value is not None)
+        if names not in INPUTS:
             raise TypeError(
                 "expected one of pit=, a forecast and its outcome, probability= and event=, covered=, or score_a= and "
-                f"score_b=, got {sum(each is not None for each in inputs)} of them"
+                f"score_b=, got {', '.join(names) or 'none'}"
             )
         if pit is not None:
-            low, high = _pit_rows(pit)
-            self.add(PIT, low, high, group)
+            self.add(PIT, _pit_rows(pit), group)
         elif probability is not None:
-            low, high = _event_rows(probability, event)
-            self.add(EVENT, low, high, group)
+            self.add(EVENT, _event_rows(probability, event), group)
         elif covered is not None:
             came = _vector(covered, "covered")
-            low, high = _event_rows(np.full(came.shape, self.level), came)
-            self.add(COVERED, low, high, group)
+            self.add(COVERED, _event_rows(np.full(came.shape, self.level), came), group)
         elif score_a is not None:
             u = self._score_rows(score_a, score_b)
-            self.add(SCORES, u, u, group)
+            self.add(SCORES, exact_ends(u, u), group)
         else:
-            low, high = self._forecast_rows(forecast, outcome)
-            self.add(kind_on(self.space), low, high, group)
+            self.add(kind_on(self.space), self._forecast_rows(forecast, outcome), group)
 
     def _score_rows(self, first: Any, second: Any) -> Array:
         if self.score_range is None:
@@ -511,27 +513,32 @@ class Monitor(Evidence):
         a, b = _vector(first, "score_a"), _vector(second, "score_b")
         if a.shape != b.shape:
             raise ValueError(f"expected as many score_b as score_a, got {b.size} and {a.size}")
-        x = (a - b) / self.score_range
-        if not (np.abs(x) <= 1.0).all():
-            far = float((a - b)[~(np.abs(x) <= 1.0)][0])
-            raise ValueError(f"expected scores that differ by at most {self.score_range:g}, got {far:g}")
-        return np.asarray((1.0 + x) / 2.0)
+        rounding = 4.0 * np.spacing(np.maximum(np.abs(a), np.abs(b)))
+        far = np.abs(a - b) > self.score_range + rounding
+        if far.any():
+            raise ValueError(f"expected scores that differ by at most {self.score_range:g}, got {(a - b)[far][0]:g}")
+        return np.asarray((1.0 + np.clip((a - b) / self.score_range, -1.0, 1.0)) / 2.0)
 
-    def _forecast_rows(self, forecast: Any, outcome: Any) -> tuple[Array, Array]:
-        if outcome is None:
-            raise TypeError("expected a forecast and its outcome, got a forecast alone")
+    def _forecast_rows(self, forecast: Any, outcome: Any) -> Array:
         many = isinstance(forecast, list) and isinstance(outcome, (list, tuple, np.ndarray))
         pairs = list(zip(forecast, outcome, strict=True)) if many else [(forecast, outcome)]
-        found = np.array([pit_of(p, self.space.outcome(y), self.space) for p, y in pairs]).reshape(-1, 2)
-        return found[:, 0].copy(), found[:, 1].copy()
+        found = [pit_of(p, self.space.outcome(y), self.space) for p, y in pairs]
+        return np.array(found).reshape(-1, records.ENDS)
 
-    def add(self, given: str, low: Array, high: Array, group: str | None = None) -> None:
-        """Add rounds of a kind of input, by the ends of their PIT intervals, which are not checked.
+    def add(self, given: str, pits: Array, group: str | None = None) -> Array:
+        """Add rounds of a kind of input, by the ends of their PITs, which are not checked.
 
         Parameters
         ----------
-        given, low, high, group
-            "pit", "event", "label", "covered" or "scores"; arrays of ends; name of the group.
+        given, group
+            "pit", "event", "label", "covered" or "scores"; name of the group.
+        pits
+            A row of four increasing numbers for each round, as `pit_rows` returns them.
+
+        Returns
+        -------
+        array
+            Evidence of both tests after each round, shape (rounds, 2).
         """
         if self.given is not None and given != self.given:
             raise TypeError(f"expected {self.given} as in the first update, got {given}")
@@ -539,9 +546,9 @@ class Monitor(Evidence):
             raise ValueError(f"expected a group among {short(list(self.groups))}, got {short(group)}")
         if self.given is None:
             self._begin(given)
-        self._run(0, low, high)
         if group is not None:
-            self._run(1 + self.groups.index(group), low, high)
+            self._run(1 + self.groups.index(group), pits)
+        return self._run(0, pits)
 
     def _begin(self, given: str, states: Iterable[Array | None] | None = None) -> None:
         """Begin with this kind of input, or continue from the states of all streams."""
@@ -556,18 +563,16 @@ class Monitor(Evidence):
             ever, change = part / self.alpha, part * self.run_length
             self._rows.append(kernel.Watcher(bets, row, ever, change, self.horizon, start))
 
-    def _run(self, place: int, low: Array, high: Array) -> Array:
+    def _run(self, place: int, pits: Array) -> Array:
         """Update a stream with many rounds; return the evidence of both tests after each."""
-        kept = np.empty(2 * low.size)
-        if low.size:
-            self._rows[place].run(low, high, kept)
-        return kept.reshape(-1, 2)
+        kept = np.empty((len(pits), 2))
+        if kept.size:
+            self._rows[place].run(pits.reshape(-1), kept.reshape(-1))
+        return kept
 
     def trace(self, pit: ArrayLike) -> Array:
         """Update with the PITs of many rounds; return the evidence of both tests after each, shape (rounds, 2)."""
-        if self.given is None:
-            self._begin(PIT)
-        return self._run(0, *_pit_rows(pit))
+        return self.add(PIT, _pit_rows(pit))
 
     # --- state
     def _plain(self) -> tuple[dict[str, Any], Array]:
@@ -727,61 +732,94 @@ class RecalibratorMonitor:
 # --- PITs
 
 
-def event_pits(p: Array, y: Array) -> tuple[Array, Array]:
-    """PIT intervals of events: [1 - p, 1] if the event occurred, else [0, 1 - p]."""
-    return np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p)
+def exact_ends(low: Array, high: Array) -> Array:
+    """Ends of PITs whose intervals are known."""
+    return np.stack([low, low, high, high], axis=1)
 
 
-def pit_rows(kind: str, rows: Array, levels: Array | None, y: Array) -> tuple[Array, Array]:
-    """Interval of each outcome's PIT, given forecasts of a kind as in frames, a row each; nan where there is none.
+def event_pits(p: Array, y: Array) -> Array:
+    """Ends of the PITs of events: [1 - p, 1] if the event occurred, else [0, 1 - p]."""
+    return exact_ends(np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p))
 
-    >>> pit_rows("members", np.array([[1.0, 2.0, np.nan]]), None, np.array([1.5]))
-    (array([0.33333333]), array([0.66666667]))
-    >>> pit_rows("labels", np.array([[0.2, 0.3, 0.5]]), None, np.array([1.0]))
-    (array([0.2]), array([0.5]))
+
+def pit_rows(kind: str, rows: Array, levels: Array | None, y: Array) -> Array:
+    """Ends of each outcome's PIT, given forecasts of a kind as in frames, a row each; nan where there is none.
+
+    The PIT lies in an interval whose lower end is between the first two numbers, and the upper one between the last
+    two.  They differ where an outcome equals a quantile, as counts do: the forecast may jump there by more than known.
+
+    >>> pit_rows("members", np.array([[1.0, 2.0, np.nan]]), None, np.array([1.5])).round(2)
+    array([[0.33, 0.33, 0.67, 0.67]])
+    >>> levels, quantiles = np.array([0.1, 0.5, 0.9]), np.array([[0.0, 2.0, 5.0]])
+    >>> [pit_rows("quantiles", quantiles, levels, np.array([y])).tolist() for y in (1.0, 2.0)]
+    [[[0.1, 0.1, 0.5, 0.5]], [[0.1, 0.5, 0.5, 0.9]]]
     """
     first, at = rows[:, 0], y[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         if kind == "normal":
             from scipy.special import ndtr  # imported late, because it is slow
 
-            low = high = np.where(rows[:, 1] > 0.0, ndtr((y - first) / rows[:, 1]), np.nan)
+            u = np.where(rows[:, 1] > 0.0, ndtr((y - first) / rows[:, 1]), np.nan)
+            ends = exact_ends(u, u)
         elif kind == "binary":
-            low, high = event_pits(first, y)
+            ends = event_pits(first, y)
         elif kind == "labels":
-            ends = np.cumsum(rows, axis=1)
-            ends /= ends[:, -1:]
+            sums = np.cumsum(rows, axis=1)
+            sums /= sums[:, -1:]
             line, place = np.arange(y.size), np.where(np.isfinite(y), y, 0.0).astype(np.intp)
-            low, high = np.where(place > 0, ends[line, place - 1], 0.0), ends[line, place]
+            ends = exact_ends(np.where(place > 0, sums[line, place - 1], 0.0), sums[line, place])
         elif kind == "members":
             count = np.isfinite(rows).sum(axis=1) + 1.0
-            low, high = (rows < at).sum(axis=1) / count, ((rows <= at).sum(axis=1) + 1.0) / count
+            ends = exact_ends((rows < at).sum(axis=1) / count, ((rows <= at).sum(axis=1) + 1.0) / count)
         else:
             assert levels is not None
-            low, high = np.where(rows < at, levels, 0.0).max(axis=1), np.where(rows > at, levels, 1.0).min(axis=1)
-            low, high = np.minimum(low, high), np.maximum(low, high)  # quantiles may cross
+            ends = _ends_by_quantiles(rows, levels, at)
         finite = np.isfinite(rows)
         there = np.isfinite(y) & (finite.any(axis=1) if kind in ANY_COLUMN else finite.all(axis=1))
-        there &= (low >= 0.0) & (high <= 1.0)
-    return np.where(there, low, np.nan), np.where(there, high, np.nan)
+        there &= (ends[:, 0] >= 0.0) & (ends[:, -1] <= 1.0)
+    ends[~there] = np.nan
+    return ends
 
 
-def pit_of(forecast: object, y: Any, space: Space) -> Interval:
-    """PIT of an outcome in its canonical form; an interval where the forecast does not tell more.
+def _ends_by_quantiles(rows: Array, levels: Array, at: Array) -> Array:
+    """Ends of PITs by the levels of the quantiles below, at and above each outcome."""
+    equal = rows == at
+    low, high = np.where(rows < at, levels, 0.0).max(axis=1), np.where(rows > at, levels, 1.0).min(axis=1)
+    ends, tied = exact_ends(low, high), equal.any(axis=1)
+    ends[tied, 1] = np.where(equal[tied], levels, 1.0).min(axis=1)
+    ends[tied, 2] = np.where(equal[tied], levels, 0.0).max(axis=1)
+    ends.sort(axis=1)  # quantiles may cross
+    return ends
+
+
+def pit_of(forecast: object, y: Any, space: Space) -> Array:
+    """Ends of the PIT of an outcome in its canonical form, as `pit_rows` has them.
 
     >>> import orcast as oc
-    >>> pit_of({0.1: 3.0, 0.9: 5.0}, 4.0, oc.Line())[0] > 0.4
-    True
+    >>> pit_of({0.1: 3.0, 0.9: 5.0}, 4.0, oc.Line()).tolist()
+    [0.1, 0.1, 0.9, 0.9]
     """
-    if isinstance(forecast, Forecast):
-        return forecast.pit(float(y))
-    row, _ = expert_row(forecast, space)
-    if isinstance(space, OrderedSpace):
-        low, high = pit_rows("quantiles", row[None, :], space.levels, np.array([float(y)]))
-    else:
-        assert isinstance(space, FiniteSpace)
-        low, high = pit_rows("labels", row[None, :], None, np.array([float(space.cell(y))]))
-    return float(low[0]), float(high[0])
+    if isinstance(space, FiniteSpace):
+        return _pit_row("labels", expert_row(forecast, space)[0], None, space.cell(y))
+    assert isinstance(space, OrderedSpace)
+    known = known_kind(forecast)
+    if isinstance(known, Quantiles):
+        return _pit_row("quantiles", known.values, known.levels, y)
+    if isinstance(known, Ensemble) and known.members.ndim == 1:
+        return _pit_row("members", known.members, None, y)
+    if isinstance(known, Normal) and known.sd > 0.0:
+        return _pit_row("normal", [known.mean, known.sd], None, y)
+    if isinstance(known, Forecast):
+        return _pit_rows(known.pit(y)).ravel()
+    cdf = getattr(known, "cdf", None)
+    if callable(cdf):  # it may jump at the outcome
+        ends = called(cdf, np.array([np.nextafter(y, -np.inf), y]), "cdf").clip(0.0, 1.0)
+        return _pit_rows((ends.min(), ends.max())).ravel()
+    return _pit_row("quantiles", expert_row(known, space)[0], space.levels, y)
+
+
+def _pit_row(kind: str, row: ArrayLike, levels: Array | None, y: float) -> Array:
+    return pit_rows(kind, np.array([row]), levels, np.array([y], dtype=np.float64)).ravel()
 
 
 def _vector(values: Any, what: str) -> Array:
@@ -792,20 +830,18 @@ def _vector(values: Any, what: str) -> Array:
     return found
 
 
-def _pit_rows(pit: Any) -> tuple[Array, Array]:
-    """Ends of PITs."""
-    given = np.asarray(pit, dtype=np.float64)
-    pair = isinstance(pit, tuple) and given.shape == (2,)
-    low, high = given.reshape(-1, 2).T.copy() if pair or given.ndim == 2 else (np.atleast_1d(given),) * 2
-    if given.ndim > 2 or not ((low >= 0.0) & (low <= high) & (high <= 1.0)).all():
+def _pit_rows(pit: Any) -> Array:
+    """Ends of PITs that a user gave."""
+    given = np.atleast_1d(np.asarray(pit, dtype=np.float64))
+    pairs = given[None, :] if isinstance(pit, tuple) and given.shape == (2,) else given
+    low, high = pairs.T if pairs.ndim == 2 and pairs.shape[1] == 2 else (given, given)
+    if low.ndim > 1 or not ((low >= 0.0) & (low <= high) & (high <= 1.0)).all():
         raise ValueError(f"expected PITs from 0 to 1, or (low, high) with low <= high, got {short(pit)}")
-    return np.ascontiguousarray(low), np.ascontiguousarray(high)
+    return exact_ends(low, high)
 
 
-def _event_rows(probability: Any, event: Any) -> tuple[Array, Array]:
-    """Check probabilities and events; return their PIT intervals."""
-    if event is None:
-        raise TypeError("expected probability= and event=, got no event")
+def _event_rows(probability: Any, event: Any) -> Array:
+    """Check probabilities and events; return the ends of their PITs."""
     p, y = _vector(probability, "probability"), _vector(event, "event")
     if p.shape != y.shape or not ((p >= 0.0) & (p <= 1.0)).all() or not ((y == 0.0) | (y == 1.0)).all():
         raise ValueError(

@@ -340,7 +340,7 @@ class Rounds:
         base = np.zeros(len(outcomes), dtype=np.bool_)
         if engine.runs and self.pool is None and self.mode == "direct":
             drawn = {} if self.seed is None else {"draws": uniform_draws(self.seed, self.issued + 1, len(outcomes))}
-            pits = np.empty((len(outcomes), 2 * rows.shape[1] + 2) if self.watched else (0, 0))
+            pits = np.empty((len(outcomes), records.ENDS * (rows.shape[1] + 1)) if self.watched else (0, 0))
             number = self.issued + 1
             result, round_log = engine.run(
                 rows, features, np.array(outcomes), levels, number=number, pits=pits, **drawn

@@ -14,6 +14,7 @@ import orcast as oc
 from frames import FORMS, Plan, inputs, panel
 from orcast.draws import derived_seed
 from orcast.kernels import records
+from orcast.kernels.monitor import watch
 from orcast.monitors import ALARM_TEXTS, pit_rows, watcher_for
 
 NAMES = ["M0_orcast_alarm", "M0_orcast_base_alarm"]
@@ -34,12 +35,12 @@ def broken(form: str = "normal", horizons: int = 0, steps: int = 60) -> pd.DataF
 def slow_alarms(frame: pd.DataFrame, kind: str, columns: list[str], key: tuple[Any, ...]) -> dict[Any, str]:
     """Alarms of one stream, event by event: the outcomes that are known at a cutoff come before its forecast."""
     watcher = watcher_for("pit", derived_seed(0, "M0", *key))
-    low, high = pit_rows(kind, frame[columns].to_numpy(float), None, frame["y"].to_numpy(float))
+    pits = pit_rows(kind, frame[columns].to_numpy(float), None, frame["y"].to_numpy(float))
     issued: dict[int, int] = {}
     told, texts = {}, ALARM_TEXTS["pit"]
     for i, (label, cutoff) in enumerate(zip(frame.index, frame["cutoff"], strict=True)):
-        for j in [j for j in issued if frame["ds"].iloc[j] <= cutoff and not np.isnan(low[j])]:
-            watcher.put(low[j], high[j], issued.pop(j), i)
+        for j in [j for j in issued if frame["ds"].iloc[j] <= cutoff and not np.isnan(pits[j, 0])]:
+            watch([watcher], pits[j], issued.pop(j), i)
         row = watcher.state
         ever = row[records.ALARM] and row[records.HEAD :][: watcher.bets.count].sum() >= row[records.PEAK] / 1000.0
         change = row[records.CHANGES] and 9 + int(row[records.CHANGE_KIND])

@@ -365,7 +365,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
         return run
 
     def watched() -> Array:
-        """Monitors of PITs, some of them intervals, with alarms and overlapping rounds."""
+        """Monitors of PITs, some of them intervals or with unknown ends, with alarms and overlapping rounds."""
         rng = np.random.default_rng(0)
         low = np.concatenate([rng.random(60), 1.0 - 0.02 * rng.random(240)])
         rows = np.stack([low, np.minimum(low + 0.1 * (rng.random(300) < 0.3), 1.0)], axis=1)
@@ -374,6 +374,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
             monitor = oc.Monitor(horizon=horizon, run_length=1_000)
             found += [monitor.trace(rows).ravel(), monitor._rows[0].state]
             monitor.update(pit=0.3)
+            found.append(monitor.add("pit", np.sort(rng.random((50, 4)), axis=1)).ravel())
         return np.concatenate(found)
 
     yield "monitors", watched

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from orcast.draws import derived_seed
 from orcast.evaluate.calibration import main_share
 from orcast.evaluate.dependence import information_of
-from orcast.evaluate.evaluation import Evaluation, Places, Vector, computed_once
+from orcast.evaluate.evaluation import Evaluation, Matrix, Places, computed_once
 from orcast.evaluate.information import Information
 from orcast.monitors import (
     ALPHA,
@@ -40,7 +40,7 @@ FEW = 100
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """Monitor of one series, at the horizon with the most evidence, with the times and PIT intervals of its rows.
+    """Monitor of one series, at the horizon with the most evidence, with the times of its rows and ends of their PITs.
 
     `alarm` is that of e-BH among all series; `evidence` is the e-process, averaged over the horizons.
     """
@@ -51,8 +51,7 @@ class Watched:
     evidence: float
     monitor: Monitor
     times: NDArray[Any] | None
-    low: Vector
-    high: Vector
+    pits: Matrix
     power: float  # rounds by lanes, of the horizon with the most
 
     def when(self, round: int) -> str:
@@ -67,7 +66,7 @@ class Watched:
     @property
     def path(self) -> NDArray[np.float64]:
         """Evidence of both tests after each row, shape (rows, 2)."""
-        return Monitor(horizon=self.monitor.horizon).trace(np.stack([self.low, self.high], axis=1))
+        return Monitor(horizon=self.monitor.horizon).add(PIT, self.pits)
 
     def to_plain(self) -> dict[str, Any]:
         """Alarms as plain data."""
@@ -146,11 +145,11 @@ def watched_sides(rows: FrameRows, form: Form, alpha: float, run_length: float) 
     for side, columns in (("input", form.columns), ("output", form.written)):
         if form.kind == "point" or not set(columns) <= set(rows.table.reading.columns):
             continue
-        low, high = pit_rows(form.kind, rows.matrix(columns), form.levels, y)
-        keep = known & np.isfinite(low)
+        pits = pit_rows(form.kind, rows.matrix(columns), form.levels, y)
+        keep = known & np.isfinite(pits[:, 0])
         times = None if rows.time is None else rows.time[keep]
         shown = times, rows.names, kind_of(form.kind), main_share(form.levels)
-        found[side] = watch(rows.information, keep, low[keep], high[keep], *shown, alpha, run_length)
+        found[side] = watch(rows.information, keep, pits[keep], *shown, alpha, run_length)
     if not found:
         raise ValueError(f"expected forecasts with a distribution to monitor, got point forecasts ({form.model!r})")
     return found
@@ -164,8 +163,7 @@ def kind_of(form: str) -> str:
 def watch(
     information: Information,
     keep: Any,
-    low: Vector,
-    high: Vector,
+    pits: Matrix,
     times: NDArray[Any] | None,
     names: Sequence[str],
     kind: str,
@@ -174,6 +172,8 @@ def watch(
     run_length: float = RUN_LENGTH,
 ) -> list[Watched]:
     """Run a monitor over each series and horizon; the most evidence first."""
+    if not len(pits):
+        return []
     series, horizon = information.series[keep], information.horizon[keep]
     issued, known = information.issued[keep], information.known[keep]
     steps = np.unique(horizon, return_inverse=True)[1]
@@ -187,7 +187,7 @@ def watch(
         code, seed = int(series[rows[0]]), derived_seed(0, int(series[rows[0]]), int(steps[rows[0]]))
         ahead = min(max(int(overlap.max()) + 1, 1), 1000)
         own = Monitor(alpha=alpha, run_length=run_length, horizon=ahead, level=level or LEVEL, seed=seed)
-        own.add(kind, low[rows], high[rows])
+        own.add(kind, pits[rows])
         found.setdefault(code, []).append((own, rows))
     evidence = {code: float(np.mean([each.evidence for each, _ in own])) for code, own in found.items()}
     named = dict(zip(evidence, false_discovery_alarms(list(evidence.values()), alpha), strict=True))
@@ -197,7 +197,7 @@ def watch(
         at = None if times is None else times[rows]
         power = max(each.rounds / each.horizon for each, _ in found[code])
         alarm = bool(named[code])
-        result.append(Watched(names[code], code, alarm, evidence[code], own, at, low[rows], high[rows], power))
+        result.append(Watched(names[code], code, alarm, evidence[code], own, at, pits[rows], power))
     return result
 
 
@@ -228,8 +228,8 @@ def alarms(evaluation: Evaluation, side: str = "before") -> list[Watched]:
     >>> alarms(narrow)[0].monitor.miscalibrated.kind
     'too narrow'
     """
-    low, high = pit_rows(evaluation.kind, evaluation.side(side), evaluation.levels, evaluation.y)
+    pits = pit_rows(evaluation.kind, evaluation.side(side), evaluation.levels, evaluation.y)
     information, keep = information_of(evaluation)
     level = main_share(evaluation.levels)
     times, names, kind = evaluation.time, evaluation.names, kind_of(evaluation.kind)
-    return watch(information, keep, low, high, times, names, kind, level)
+    return watch(information, keep, pits, times, names, kind, level)

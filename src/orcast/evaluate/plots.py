@@ -63,11 +63,11 @@ def evidence(evaluation: Evaluation) -> Picture:
     """
     worst = alarms(evaluation, evaluation.sides[-1])[0]
     threshold = float(np.log10(1.0 / ALPHA))
-    ends, marks, shown = np.array([1.0, float(worst.low.size)]), [], [np.array([0.0, threshold])]
+    ends, marks, shown = np.array([1.0, float(len(worst.pits))]), [], [np.array([0.0, threshold])]
     marks.append(Mark("line", "target", ends, np.full(2, threshold), label="threshold"))
     for side in evaluation.sides:
         own = next(each for each in alarms(evaluation, side) if each.code == worst.code)
-        at = np.unique(np.linspace(0.0, own.low.size - 1.0, 400).astype(np.intp))
+        at = np.unique(np.linspace(0.0, len(own.pits) - 1.0, 400).astype(np.intp))
         shown.append(np.log10(np.maximum(own.path[at, 0], 1e-3)))
         marks.append(Mark("line", side, np.asarray(at + 1.0), shown[-1], label=SIDES[side]))
     name = f" of {shortened(worst.name, 30)}" if worst.name else ""

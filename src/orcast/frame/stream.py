@@ -368,11 +368,11 @@ class StreamRun:
         seed = derived_seed(0, model.form.model, *self.key)
         new = at[len(at) - self.new :]
         for column, forecasts, state in zip((LogColumn.ALARM, LogColumn.BASE_ALARM), sides, states, strict=False):
-            codes, (low, high) = np.zeros(len(at)), pit_rows(*forecasts, y)
+            codes, pits = np.zeros(len(at)), pit_rows(*forecasts, y)
             watcher = watcher_for(model.monitored, seed)
             if state.size:
                 watcher.take(state.copy())
-            watcher.follow_events(events.reshape(-1), low, high, since, count, codes)
+            watcher.follow_events(events.reshape(-1), pits.reshape(-1), since, count, codes)
             self.monitors.append(watcher.state)
             self.log[new, column] = codes[len(at) - self.new :]
 

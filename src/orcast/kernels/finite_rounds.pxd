@@ -11,6 +11,7 @@ from orcast.kernels.rows cimport (
 )
 from orcast.kernels.state cimport ROUND_LOG_SIZE, as_log
 
+cdef Py_ssize_t ENDS
 cdef double LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT, SETTLING, REGRET_PART, LEAST_UNIT, NAN
 
 cdef void place_experts(FiniteRules, FiniteState, Row, Py_ssize_t, FiniteRound, Workspace) noexcept nogil

@@ -9,6 +9,7 @@ import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT
 from orcast.kernels.finite_state import FiniteRound
+from orcast.kernels.records import ENDS
 
 # Number of rounds after which the temperature on two cells begins to grow.
 SETTLING = 500.0
@@ -238,14 +239,14 @@ def update(rules, state, round, reserved, y, w):
 
 
 def pit_among(masses, cells, y, out):
-    """Ends of the PIT of an outcome in cell y; nan if the masses are missing."""
+    """Ends of the PIT of an outcome in cell y (`kernels.monitor`); nan if the masses are missing."""
     whole = below = 0.0
     for c in range(cells):
         whole += masses[c]
         if c < y:
             below += masses[c]
-    out[0] = below / whole
-    out[1] = min((below + masses[y]) / whole, 1.0)
+    out[0] = out[1] = below / whole
+    out[2] = out[3] = min((below + masses[y]) / whole, 1.0)
 
 
 def write_pits(rules, round, y, out, w):
@@ -256,7 +257,7 @@ def write_pits(rules, round, y, out, w):
     pit_among(masses, rules.cells, y, out)
     release(w, m)
     for e in range(rules.rivals):
-        pit_among(cut(round.experts, e * rules.cells, rules.cells), rules.cells, y, cut(out, 2 * e + 2, 2))
+        pit_among(cut(round.experts, e * rules.cells, rules.cells), rules.cells, y, cut(out, ENDS * (e + 1), ENDS))
 
 
 def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, result, logs, pits, each, w):
@@ -324,8 +325,8 @@ def published(round):
 
 
 def pits_of(round, y):
-    """PITs of an outcome in cell y, two numbers each: of the published forecast of a round, and of each expert."""
-    out = np.empty(2 * round.rules.rivals + 2)
+    """PITs of an outcome in cell y, four ends each: of the published forecast of a round, and of each expert."""
+    out = np.empty(ENDS * (round.rules.rivals + 1))
     write_pits(round.rules, round, y, numbers_of(out), workspace())
     return out
 

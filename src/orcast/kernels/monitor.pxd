@@ -4,7 +4,7 @@ from libc.stdint cimport uint64_t
 from orcast.kernels.rows cimport WholeRow, cut, numbers_of, readable_of, whole_of
 
 cdef Py_ssize_t ROUNDS, ALARM, EVIDENCE, CHANGE_EVIDENCE, SKIPPED, PEAK, PEAK_END, PEAK_KIND, PEAK_SUMS
-cdef Py_ssize_t CHANGES, CHANGE_AT, CHANGE_KIND, CHANGE_SUMS, HEAD, COUNT, INSIDE, SCORE, SQUARE, SUMS
+cdef Py_ssize_t CHANGES, CHANGE_AT, CHANGE_KIND, CHANGE_SUMS, HEAD, ENDS, COUNT, INSIDE, SCORE, SQUARE, SUMS
 cdef Py_ssize_t CLOCK, OWN, RANKED, LANE_HEAD
 cdef Py_ssize_t KINDS, PREDICT, SETTLE
 cdef double NARROWEST, LOCKED, LOG3, LARGEST, SCALED, ENDED, TOO_LOW, TOO_HIGH, TOO_NARROW
@@ -40,6 +40,8 @@ cdef void read_point(Bets bets, double u, double *out) noexcept nogil
 @cython.locals(i=Py_ssize_t)
 cdef void add_area(Bets bets, double u, double factor, double *out) noexcept nogil
 cdef void read_bets(Bets bets, double low, double high, double *out) noexcept nogil
+@cython.locals(corner=Py_ssize_t, low=double, high=double, k=Py_ssize_t)
+cdef void take_least(Bets bets, double *pit, double *g, double *other) noexcept nogil
 cdef double share_inside(Bets bets, double low, double high) noexcept nogil
 @cython.locals(first=Py_ssize_t, last=Py_ssize_t, k=Py_ssize_t)
 cdef double follow(Bets bets, double *starts, double *g, double *scores, double inside) noexcept nogil
@@ -56,7 +58,7 @@ cdef Py_ssize_t free_lane(Bets bets, double *row, Py_ssize_t lanes, double issue
 cdef void close_change(Bets bets, double *row, Py_ssize_t lanes, double now) noexcept nogil
 @cython.locals(used=Py_ssize_t, pending=bint, outstanding=bint, number=Py_ssize_t, rest=Py_ssize_t)
 cdef void update_stream(
-    Bets bets, double *row, Py_ssize_t lanes, double low, double high, uint64_t start, double issued, double clock,
+    Bets bets, double *row, Py_ssize_t lanes, double *pit, uint64_t start, double issued, double clock,
     double ever, double change, double *scratch
 ) noexcept nogil
 
@@ -71,19 +73,18 @@ cdef class Watcher:
     cdef readonly uint64_t start
     cdef readonly Py_ssize_t lanes
     cpdef object take(self, object state)
-    @cython.locals(n=double)
-    cpdef object step(self, double low, double high)
+    @cython.locals(n=double, pit="double *")
+    cpdef object step(self, double u)
     @cython.locals(lanes=Py_ssize_t)
-    cpdef object put(self, double low, double high, double issued, double clock)
-    @cython.locals(lows="double *", highs="double *", kept="double *", number=Py_ssize_t)
-    cpdef object run(self, object low, object high, object trace)
+    cdef object put(self, double *pit, double issued, double clock)
+    @cython.locals(ends="double *", kept="double *", number=Py_ssize_t)
+    cpdef object run(self, object pits, object trace)
     @cython.locals(
-        kinds=WholeRow, lows="double *", highs="double *", since="double *", found="double *", number=Py_ssize_t,
-        at=Py_ssize_t
+        kinds=WholeRow, ends="double *", since="double *", found="double *", number=Py_ssize_t, at=Py_ssize_t
     )
-    cpdef object follow_events(self, object events, object low, object high, object issued, double count, object codes)
+    cpdef object follow_events(self, object events, object pits, object issued, double count, object codes)
 
 @cython.locals(scratch="double *", row="double *", lanes=Py_ssize_t, start=uint64_t)
-cdef void put_round(Watcher watcher, double low, double high, double issued, double clock) noexcept nogil
-@cython.locals(numbers="double *", count=Py_ssize_t, rounds=Py_ssize_t, watcher=Watcher, low=double, high=double)
+cdef void put_round(Watcher watcher, double *pit, double issued, double clock) noexcept nogil
+@cython.locals(numbers="double *", count=Py_ssize_t, rounds=Py_ssize_t, watcher=Watcher, pit="double *")
 cpdef object watch(list watchers, object pits, double issued, double clock)

@@ -2,9 +2,10 @@
 
 A bet is a density on [0, 1], linear between knots, of mean 1. Under calibration the product of the bets at the PITs is
 a martingale (the wealth of a lane). The detector bets on the ranks of the PITs among those before, and
-restarts where its product is below 1: an e-detector. A PIT may be an interval [low, high], as at an atom or between
-two quantiles: the bet is then its mean there. Rounds whose forecasts overlap go to different lanes, so that each lane
-has one outstanding round.
+restarts where its product is below 1: an e-detector. A PIT may be an interval, as at an atom or between two quantiles:
+the bet is then its mean there. It has four ENDS: the lower end of the interval lies between the first two, the upper
+one between the last two. If these differ, as where an outcome equals a quantile, the bet is its least mean. Rounds
+whose forecasts overlap go to different lanes, so that each lane has one outstanding round.
 """
 
 import cython
@@ -19,6 +20,7 @@ from orcast.kernels.records import (
     CHANGES,
     CLOCK,
     COUNT,
+    ENDS,
     EVIDENCE,
     HEAD,
     INSIDE,
@@ -180,6 +182,22 @@ def read_bets(bets, low, high, out):
     add_area(bets, high, 1.0 / (high - low), out)
 
 
+def take_least(bets, pit, g, other):
+    """Replace the bets by their least means over the intervals that a PIT with these ends may have.
+
+    With bets that are averaged between levels, as the ends are, the mean is a ratio of linear functions of each end, so
+    its least value is at a corner.
+    """
+    for k in range(bets.count):
+        g[k] = LARGEST
+    for corner in range(4):
+        low, high = pit[corner // 2], pit[2 + corner % 2]
+        if low < high:
+            read_bets(bets, low, high, other)
+            for k in range(bets.count):
+                g[k] = min(g[k], other[k])
+
+
 def share_inside(bets, low, high):
     """Share of a PIT's interval in the band."""
     a, b = bets.outside, 1.0 - bets.outside
@@ -334,16 +352,20 @@ def close_change(bets, row, lanes, now):
             starts[k] = 0.0
 
 
-def update_stream(bets, row, lanes, low, high, start, issued, clock, ever, change, scratch):
+def update_stream(bets, row, lanes, pit, start, issued, clock, ever, change, scratch):
     """Update a stream with a PIT of round `issued`, known when `clock` rounds were issued.
 
     Its row has `lanes` lanes; draws begin at `start`.  Alarms are raised at the evidence `ever`, and at that of a
-    change.
+    change.  The middles of ends that are not known serve the description and the ranks.
     """
     row[ROUNDS] += 1.0
     now = row[ROUNDS]
+    low, high = 0.5 * (pit[0] + pit[1]), 0.5 * (pit[2] + pit[3])
     g, inside = scratch, share_inside(bets, low, high)
+    ranked = cut(scratch, bets.width, bets.width)
     read_bets(bets, low, high, g)
+    if pit[0] < pit[1] or pit[2] < pit[3]:
+        take_least(bets, pit, g, ranked)
     describe(bets, row, g, inside, now)
     used = free_lane(bets, row, lanes, issued)
     if used < 0:
@@ -352,7 +374,6 @@ def update_stream(bets, row, lanes, low, high, start, issued, clock, ever, chang
     lane = lane_of(bets, row, used)
     outstanding = clock > issued + 1.0
     bet(bets, lane, g)
-    ranked = cut(scratch, bets.width, bets.width)
     number = int(now - 1.0)
     u = low + draw_of(start, 2 * number) * (high - low)
     read_point(bets, rank(bets, lane, u, draw_of(start, 2 * number + 1)), ranked)
@@ -382,11 +403,11 @@ def code_of(bets, row):
     return 1.0 + KINDS + row[CHANGE_KIND] if row[CHANGES] > 0.0 else 0.0
 
 
-def put_round(watcher, low, high, issued, clock):
-    """Update with a PIT."""
+def put_round(watcher, pit, issued, clock):
+    """Update with a PIT, given by its ends."""
     ever, change, scratch = watcher.ever, watcher.change, watcher.scratch_row
     row, lanes, start = watcher.row, watcher.lanes, watcher.start
-    update_stream(watcher.bets, row, lanes, low, high, start, issued, clock, ever, change, scratch)
+    update_stream(watcher.bets, row, lanes, pit, start, issued, clock, ever, change, scratch)
 
 
 class Watcher:
@@ -397,7 +418,7 @@ class Watcher:
 
     def __init__(self, bets: Bets, state, ever: float, change: float, delay: float, start: int):
         self.bets, self.ever, self.change, self.delay, self.start = bets, ever, change, delay, start
-        self.scratch = np.zeros(2 * bets.width)
+        self.scratch = np.zeros(2 * bets.width + ENDS)
         self.scratch_row = numbers_of(self.scratch)
         self.take(state)
 
@@ -405,56 +426,57 @@ class Watcher:
         """Go on with another row."""
         self.state, self.row, self.lanes = state, numbers_of(state), self.bets.lanes_in(len(state))
 
-    def step(self, low: float, high: float):
-        """Update with a PIT."""
-        n = self.row[ROUNDS]
-        self.put(low, high, n, n + self.delay)
+    def step(self, u: float):
+        """Update with a PIT that is a number."""
+        n, pit = self.row[ROUNDS], cut(self.scratch_row, 2 * self.bets.width, ENDS)
+        pit[0] = pit[1] = pit[2] = pit[3] = u
+        self.put(pit, n, n + self.delay)
 
-    def put(self, low: float, high: float, issued: float, clock: float):
+    def put(self, pit, issued: float, clock: float):
         """Update with a PIT of round `issued`, known when `clock` were issued."""
         bets, lanes = self.bets, self.lanes
         if lanes < bets.lane_count and free_lane(bets, self.row, lanes, issued) < 0:
             self.take(np.concatenate((self.state, np.zeros(bets.lane_size))))
             start_lanes(bets, self.state, lanes)
-        put_round(self, low, high, issued, clock)
+        put_round(self, pit, issued, clock)
 
-    def run(self, low, high, trace):
+    def run(self, pits, trace):
         """Update with the PITs of rows; keep both kinds of evidence after each in the rows of `trace`."""
-        lows, highs, kept, number = readable_of(low), readable_of(high), numbers_of(trace), len(low)
+        ends, kept, number = readable_of(pits), numbers_of(trace), len(trace) // 2
         with cython.nogil:
             for i in range(number):
-                put_round(self, lows[i], highs[i], self.row[ROUNDS], self.row[ROUNDS] + self.delay)
+                put_round(self, cut(ends, ENDS * i, ENDS), self.row[ROUNDS], self.row[ROUNDS] + self.delay)
                 kept[2 * i] = self.row[EVIDENCE]
                 kept[2 * i + 1] = self.row[CHANGE_EVIDENCE]
 
-    def follow_events(self, events, low, high, issued, count: float, codes):
+    def follow_events(self, events, pits, issued, count: float, codes):
         """Run events (kind, entry), flat; write the alarm that stands at each forecast into `codes`.
 
         `issued` are the rounds that were issued before each entry (those of new ones are filled in), `count` all so
         far.  Outcomes whose PIT is nan are left out.
         """
         kinds, number = whole_of(events), len(events) // 2
-        lows, highs, since, found = readable_of(low), readable_of(high), numbers_of(issued), numbers_of(codes)
+        ends, since, found = readable_of(pits), numbers_of(issued), numbers_of(codes)
         for i in range(number):
             at = kinds[2 * i + 1]
             if kinds[2 * i] == PREDICT:
                 found[at] = code_of(self.bets, self.row)
                 since[at] = count
                 count += 1.0
-            elif kinds[2 * i] == SETTLE and lows[at] == lows[at]:
-                self.put(lows[at], highs[at], since[at], count)
+            elif kinds[2 * i] == SETTLE and ends[ENDS * at] == ends[ENDS * at]:
+                self.put(cut(ends, ENDS * at, ENDS), since[at], count)
 
 
 def watch(watchers, pits, issued, clock):
     """Update streams with the PITs of round `issued`, known when `clock` were issued, or of that and later rounds.
 
-    A round has two numbers for each stream; nan leaves the stream out.
+    A round has the ENDS of a PIT for each stream; nan leaves the stream out.
     """
     count, numbers = len(watchers), readable_of(pits)
-    rounds = len(pits) // (2 * count)
+    rounds = len(pits) // (ENDS * count)
     for k in range(count):
         watcher = watchers[k]
         for i in range(rounds):
-            low, high = numbers[2 * (i * count + k)], numbers[2 * (i * count + k) + 1]
-            if low == low:
-                watcher.put(low, high, issued + i, clock + i)
+            pit = cut(numbers, ENDS * (i * count + k), ENDS)
+            if pit[0] == pit[0]:
+                watcher.put(pit, issued + i, clock + i)

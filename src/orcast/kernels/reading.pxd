@@ -7,7 +7,7 @@ from orcast.kernels.rows cimport (
 from orcast.kernels.state cimport Counts, Round, Rules, as_counts, cell_count
 
 cdef double TINY_MASS, INF, NAN, SQUARES
-cdef Py_ssize_t PERCENT_COUNT, COUNT_COLUMNS
+cdef Py_ssize_t PERCENT_COUNT, COUNT_COLUMNS, ENDS
 cdef Row PERCENTS, SCORES
 
 cdef double tail_scale(Py_ssize_t, Row, Row, bint, bint) noexcept nogil

@@ -11,7 +11,7 @@ from orcast.kernels import records
 from orcast.kernels.state import Round
 
 INF, NAN = math.inf, math.nan
-COUNT_COLUMNS = len(records.COUNTS)
+COUNT_COLUMNS, ENDS = len(records.COUNTS), records.ENDS
 # Levels 1%, ..., 99%, their normal scores, and the sum of the squared scores.
 PERCENT_ROW = np.arange(1, 100) / 100.0
 # not by scipy.special, whose import is slow
@@ -186,7 +186,7 @@ def nearest_normal(n, left, right, mass, open_low, open_high, w):
 
 
 def pit_on_cells(n, left, right, mass, open_low, open_high, y, out):
-    """PIT of an outcome: the ends of the jump there, which are equal but at an atom."""
+    """PIT of an outcome, as four ends (`kernels.monitor`): those of the jump there, which are equal but at an atom."""
     whole = 0.0
     for k in range(n):
         whole += mass[k]
@@ -205,8 +205,8 @@ def pit_on_cells(n, left, right, mass, open_low, open_high, y, out):
     elif k < n and y > left[k]:
         share = (y - left[k]) / (right[k] - left[k])
     high = (below + share * mass[k] if k < n else below) / whole
-    out[0] = min(max((below - jump) / whole if jump > 0.0 else high, 0.0), 1.0)
-    out[1] = min(max(high, 0.0), 1.0)
+    out[0] = out[1] = min(max((below - jump) / whole if jump > 0.0 else high, 0.0), 1.0)
+    out[2] = out[3] = min(max(high, 0.0), 1.0)
 
 
 def beyond_edge(excess, scale):
@@ -216,16 +216,19 @@ def beyond_edge(excess, scale):
 
 
 def pit_of_quantiles(rules, q, y, out):
-    """Levels between which the PIT of an outcome lies, given the quantiles of an expert; nan if it is missing."""
+    """Levels between which the ends of an outcome's PIT lie, given an expert's quantiles; nan if it is missing."""
     if isnan(q[0]):
-        out[0] = out[1] = q[0]
+        out[0] = out[1] = out[2] = out[3] = q[0]
         return
     below = search_left(q, rules.grid_count, y)
     upto = below
     while upto < rules.grid_count and q[upto] == y:
         upto += 1
-    out[0] = rules.grid[below - 1] if below > 0 else 0.0
-    out[1] = rules.grid[upto] if upto < rules.grid_count else 1.0
+    out[0] = out[1] = rules.grid[below - 1] if below > 0 else 0.0
+    out[2] = out[3] = rules.grid[upto] if upto < rules.grid_count else 1.0
+    if upto > below:
+        out[1] = rules.grid[below]
+        out[2] = rules.grid[upto - 1]
 
 
 def write_pits(rules, round, y, out):
@@ -233,9 +236,9 @@ def write_pits(rules, round, y, out):
     low, high = rules.low == -INF, rules.high == INF
     pit_on_cells(cell_count(round), round.left, round.right, round.result, low, high, y, out)
     for e in range(rules.experts):
-        pit = cut(out, 2 * e + 2, 2)
+        pit = cut(out, ENDS * (e + 1), ENDS)
         if round.info.has_expert < 1.0:
-            pit[0] = pit[1] = NAN
+            pit[0] = pit[1] = pit[2] = pit[3] = NAN
         else:
             row = e if rules.experts == 1 else e + 1
             pit_of_quantiles(rules, cut(round.experts, row * rules.grid_count, rules.grid_count), y, pit)
@@ -324,8 +327,8 @@ def read_round(round: Round, draw, levels):
 
 
 def pits_of(round, y):
-    """PITs of an outcome, two numbers each: of the forecast of a round, and of each expert."""
-    out = np.empty(2 * round.rules.experts + 2)
+    """PITs of an outcome, four ends each: of the forecast of a round, and of each expert."""
+    out = np.empty(ENDS * (round.rules.experts + 1))
     write_pits(round.rules, round, y, numbers_of(out))
     return out
 

@@ -58,7 +58,10 @@ FINITE_MEMBER = STRUCTS["FiniteMember"]
 # and the one before, minus the mean; the expert's last error; log mean outcome - log mass; the expert's mean error.
 CELL_FEATURES = STRUCTS["CellFeatures"]
 
-# --- monitors: places in the row of a stream, of what its lanes share
+# --- monitors
+# ends of a PIT's interval, increasing: the lower one is between the first two, the upper one between the last two
+ENDS = 4
+# places in the row of a stream, of what its lanes share
 # round of the first alarm (0: none), evidence of both tests, rounds that found no lane
 ROUNDS, ALARM, EVIDENCE, CHANGE_EVIDENCE, SKIPPED = 0, 1, 2, 3, 4
 # the time with the largest evidence since some start: the evidence, its round, its kind, and sums since the start
