@@ -1,10 +1,13 @@
 """`oc.monitor`: the series of a frame that are in alarm, in the words of their kind of forecast."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import orcast as oc
+from orcast.cli import main
 from orcast.evaluate.verdicts import USE, decide, verdict
 
 
@@ -53,3 +56,11 @@ def test_calibrated_series_are_not_far_off(steps: int) -> None:
 def test_series_that_nothing_tells_apart_are_refused(read: object) -> None:
     with pytest.raises(ValueError, match=r"expected one row for each time and cutoff, got rows 0 and 250"):
         read(late_frame(0).rename(columns={"unique_id": "shop"}))
+
+
+@pytest.mark.parametrize("columns", [{"y": np.nan}, {"sd": 0.0}])
+def test_tables_without_a_row_to_watch_have_no_alarms(columns: dict[str, float], tmp_path: Path) -> None:
+    frame = late_frame(0).assign(**columns)
+    assert oc.monitor(frame).empty
+    frame.to_csv(tmp_path / "rows.csv")
+    assert main(["watch", str(tmp_path / "rows.csv"), "--once", "--series", "unique_id"]) == 0
