@@ -37,42 +37,21 @@ INFO = Range(np.array([0.0, 0.0, 0.0, 0.0, 0.0, -1e120, -1e120, 0.0]), 1e120)
 
 # Range of each field; ANY by default.
 Table = Mapping[str, Range]
-LEDGER: Table = {"account": COUNTED, "groups": COUNTED}
-ORDERED_MEMORY: Table = {
-    **LEDGER,
-    **dict.fromkeys(("statistics", "rivals"), SQUARES),
-    **dict.fromkeys(("by_group", "warm"), SMALL),
+RANGES: Table = {
+    **dict.fromkeys(("account", "groups", "crps_units", "mse_units", "observed", "axes_seen"), COUNTED),
+    **dict.fromkeys(("temperature", "count", "rounds"), COUNTED),
+    **dict.fromkeys(("statistics", "rivals", "excess"), SQUARES),
+    **dict.fromkeys(("by_group", "warm", "context", "features", "regret", "theta", "curvature", "shift"), SMALL),
+    **dict.fromkeys(("errors", "outcomes", "last", "axes_location"), SMALL),
+    **dict.fromkeys(("square", "shift_curvature", "axes_spread"), Range(0.0, 1e6)),
+    **dict.fromkeys(("pool", "prior", "result", "members", "decision"), MASS),
     **{f"committee_{name}": SQUARES._replace(missing=True) for name in ("streams", "series", "pools", "mixing")},
-}
-ORDERED_ROUND: Table = {
-    **dict.fromkeys(("crps_units", "mse_units"), COUNTED),
     "info": INFO,
     "experts": VALUES._replace(missing=True),
     "before": VALUES,
-    "rivals": MASS,
-    "context": SMALL,
-}
-FINITE_STATE: Table = {
-    **LEDGER,
-    **dict.fromkeys(("square", "shift_curvature"), Range(0.0, 1e6)),
-    **dict.fromkeys(("warm", "regret", "theta", "curvature", "shift", "errors", "outcomes", "last"), SMALL),
-    "observed": COUNTED,
-}
-FINITE_ROUND: Table = {
-    "info": INFO,
-    "experts": MASS._replace(missing=True),
-    **dict.fromkeys(("pool", "prior", "result", "members"), MASS),
-    **dict.fromkeys(("context", "features"), SMALL),
-}
-AXES: Table = {
-    "axes_location": SMALL,
     "axes_location_cov": Range(-1e3, 1.0),
-    "axes_spread": Range(0.0, 1e6),
     "axes_last": Range(-6.0, 6.0),
-    "axes_seen": COUNTED,
 }
-DENSE_RECORD: Table = {"context": SMALL, "temperature": COUNTED, "decision": Range(0.0, 1.0)}
-PART_STATE: Table = {"count": COUNTED, "excess": SQUARES, "rounds": COUNTED}
 
 
 def check_shape(name: str, theirs: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any]:
@@ -82,11 +61,11 @@ def check_shape(name: str, theirs: NDArray[Any], mine: NDArray[Any]) -> NDArray[
     return theirs
 
 
-def restore_fields(mine: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]], table: Table) -> None:
-    """Copy all fields, each checked by its range in a table."""
+def restore_fields(mine: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]]) -> None:
+    """Copy all fields, each checked by its range."""
     for name, array in mine.items():
         values = check_shape(name, theirs[name], array)
-        check_range(name, values, table.get(name, ANY))
+        check_range(name, values, RANGES.get(name, ANY))
         array[...] = values
 
 
@@ -149,6 +128,7 @@ def check_round(round: Round) -> None:
     check_range("cells", cells[:2], VALUES)
     check_range("masses", cells[2:5], MASS)
     check_range("tilts", cells[5:], SMALL)
+    check_range("rivals", round.view("rivals"), MASS)
     left, right, prior, expert, result = cells[:5, : int(n)]
     ordered = (left <= right).all() and (right[:-1] <= left[1:]).all()
     if not (ordered and round.read("info", "low") < round.read("info", "high")):

@@ -253,7 +253,7 @@ class FiniteEngine:
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Restore the `arrays` of an equal engine."""
-        admissible.restore_fields(self.arrays(), arrays, admissible.FINITE_STATE)
+        admissible.restore_fields(self.arrays(), arrays)
         admissible.check_accounts(self.ledger)
         admissible.check_matrices("curvature", self.state.view("curvature"))
 
@@ -262,7 +262,8 @@ class FiniteEngine:
         blank = FiniteRound(self.rules)
         record = restored_round(FiniteRound, self.rules, admissible.check_shape("row", arrays["row"], blank.row))
         mine = record.views()
-        admissible.restore_fields(mine, mine, admissible.FINITE_ROUND)
+        admissible.restore_fields(mine, mine)
+        admissible.check_range("experts", mine["experts"], admissible.MASS._replace(missing=True))
         admissible.check_certificate(record.view("certificate"), self.ledger)
         for name in ("pool", "prior", "result"):
             admissible.check_masses(f"{name} of a pending round", mine[name])

@@ -297,7 +297,7 @@ class OrderedEngine:
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Restore the `arrays` of an equal engine."""
-        admissible.restore_fields(self.arrays(), arrays, admissible.ORDERED_MEMORY)
+        admissible.restore_fields(self.arrays(), arrays)
         admissible.check_accounts(self.ledger)
         if self.group is not None:
             admissible.check_group(self.group)
@@ -319,7 +319,7 @@ class OrderedEngine:
     def check_round(self, record: Round) -> None:
         """Refuse a round whose numbers no kernel could have computed."""
         fields = record.views()
-        admissible.restore_fields(fields, fields, admissible.ORDERED_ROUND)
+        admissible.restore_fields(fields, fields)
         admissible.check_round(record)
         admissible.check_certificate(record.view("certificate"), self.ledger)
 

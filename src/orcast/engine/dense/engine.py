@@ -326,10 +326,10 @@ class DenseEngine:
         if self._ledger is not None:
             mine = self._ledger.arrays()
             theirs = {name: arrays[f"ledger/{name}"] for name in mine}
-            admissible.restore_fields(mine, theirs, admissible.LEDGER)
+            admissible.restore_fields(mine, theirs)
             admissible.check_accounts(self._ledger)
         counted = {"empirical": self._empirical} if self._empirical.size else {}
-        admissible.restore_fields(counted | self.actions.arrays(), arrays, {})
+        admissible.restore_fields(counted | self.actions.arrays(), arrays)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """Pending round from its arrays."""
@@ -339,7 +339,7 @@ class DenseEngine:
         context, certificate = np.ones(self.ledger.layout.groups), np.zeros(_ledger.CERTIFICATE_SIZE)
         temperature, claim, decision = np.zeros(1), np.zeros(3), np.zeros(2)
         own = {"context": context, "certificate": certificate, "temperature": temperature, "claim": claim}
-        admissible.restore_fields({**own, "decision": decision}, arrays, admissible.DENSE_RECORD)
+        admissible.restore_fields({**own, "decision": decision}, arrays)
         admissible.check_certificate(certificate, self.ledger)
         states = [part.state() for part in self.bound_payoff.parts]
         for i, state in enumerate(states):
@@ -352,7 +352,7 @@ class DenseEngine:
 def _restore_part(state: dict[str, Array], arrays: dict[str, NDArray[Any]], number: int) -> None:
     """Restore the state of a part of the payoff."""
     theirs = {name: arrays[f"part/{number}/{name}"] for name in state}
-    admissible.restore_fields(state, theirs, admissible.PART_STATE)
+    admissible.restore_fields(state, theirs)
 
 
 def _learn_losses(cell_payoff: RegretCellPayoff, state: dict[str, Array], p: Array, k: int, y: Any) -> None:

@@ -297,7 +297,7 @@ class FinitePrior:
         """Restore the state."""
         self.engine.restore(arrays)
         memory = {f"axes_{name}": array for name, array in self._axes._asdict().items()}
-        admissible.restore_fields(memory, arrays, admissible.AXES)
+        admissible.restore_fields(memory, arrays)
         admissible.check_axes(self._axes.location_cov)
 
 
