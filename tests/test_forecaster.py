@@ -323,10 +323,7 @@ TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
         lambda forecaster: forecaster.predict({0.1: "0.2", 0.9: "0.7"}),
         "expected numbers as quantiles, got",
     ),
-    "text as a point": (
-        lambda forecaster: forecaster.predict(("0.5", 0.1)),
-        "expected a finite number as point, got '0.5'",
-    ),
+    "a pair of numbers": (lambda forecaster: forecaster.predict((0.5, 0.1)), "got (0.5, 0.1)"),
     "text as members": (
         lambda forecaster: forecaster.predict(oc.Ensemble(["0.5", "0.6"])),
         "expected numbers as members, got",

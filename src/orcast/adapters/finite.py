@@ -31,17 +31,15 @@ def masses_on(forecast: object, space: Space) -> Array:
 
 
 def binary_probability(forecast: object) -> float:
-    """Probability of the outcome 1 in any accepted form.
+    """Probability of the outcome 1, given as itself or with that of 0 before it.
 
-    >>> binary_probability(0.75), binary_probability([0.25, 0.75]), binary_probability({1: 0.75})
-    (0.75, 0.75, 0.75)
+    >>> binary_probability(0.75), binary_probability([0.25, 0.75])
+    (0.75, 0.75)
     """
     if type(forecast) is float and 0.0 <= forecast <= 1.0:
         return forecast
     if isinstance(forecast, BinaryForecast):
         return float(forecast)
-    if isinstance(forecast, Mapping) or hasattr(forecast, "to_dict"):
-        return _binary_mapping(forecast if isinstance(forecast, Mapping) else forecast.to_dict())
     if isinstance(forecast, (list, tuple)) or (isinstance(forecast, np.ndarray) and forecast.ndim > 0):
         return as_masses(forecast, 2).item(1)
     try:
@@ -49,22 +47,10 @@ def binary_probability(forecast: object) -> float:
             raise TypeError
         p = float(forecast)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
-        raise TypeError(
-            f"expected a probability between 0 and 1, a pair [p0, p1], or {{1: probability}}, got {short(forecast)}"
-        ) from None
+        raise TypeError(f"expected a probability between 0 and 1, or a pair [p0, p1], got {short(forecast)}") from None
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"expected a probability between 0 and 1, got {p!r}")
     return p
-
-
-def _binary_mapping(given: Mapping[Any, Any]) -> float:
-    masses = {Binary().outcome(key): number(value, "probability") for key, value in given.items()}
-    if not masses:
-        raise ValueError("expected the probability of 1, got an empty mapping")
-    no, yes = masses.get(0), masses.get(1)
-    if yes is None:
-        yes = 1.0 - masses[0]
-    return as_masses([1.0 - yes if no is None else no, yes], 2).item(1)
 
 
 def _value_masses(forecast: object, space: FiniteSpace) -> Array:
