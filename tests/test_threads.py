@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import subprocess
 import sys
 import threading
 import time
@@ -202,3 +203,25 @@ def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> N
 
     together(begin, end)
     assert session.store.series(None).guarantee.rounds == 1
+
+
+def test_lock_held_by_a_thread_is_free_in_a_forked_child() -> None:
+    code = """
+import os, threading
+import orcast as oc
+recal = oc.Recalibrator(oc.Binary())
+held, done = threading.Event(), threading.Event()
+def hold():
+    with recal.lock:
+        held.set()
+        done.wait(30)
+threading.Thread(target=hold).start()
+held.wait(30)
+child = os.fork()
+if not child:
+    os._exit(0 if recal.lock.acquire(timeout=5) else 1)
+code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+done.set()
+raise SystemExit(code)
+"""
+    assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=120).returncode == 0

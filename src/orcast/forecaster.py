@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -26,7 +25,7 @@ from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.histories import ALONE, read_history, read_outcomes, sequence_of, where
 from orcast.ledger import Guarantee
-from orcast.locks import locked
+from orcast.locks import StateLock, locked
 from orcast.payoffs import Payoff, default_payoff
 from orcast.rounds import Rounds, checked_mode, watchable
 from orcast.serialise import SettledIds, plain_features
@@ -148,7 +147,7 @@ class Forecaster:
         self.max_pending = whole(max_pending, "rounds as max_pending", 1, limits.LIMITS.pending)
         if pool is not None and not hasattr(pool, "admit"):
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
-        self.lock = threading.RLock()
+        self.lock = StateLock()
         self.settled, self.reported = SettledIds(), set[str]()  # ids, and warnings that were shown
         self.file: tuple[str, bytes] | None = None  # path and first bytes of the file loaded or saved last
         self.pool = pool
@@ -622,7 +621,7 @@ class Forecaster:
         rest = dict(state)
         packed, ids, memory, sizes, monitors = rest.pop("rounds")
         self.__dict__.update(rest)
-        self.lock = threading.RLock()
+        self.lock = StateLock()
         self.begin(self._experts, sizes)
         self.engine.restore(memory)
         self.rounds.from_packed(packed, ids)

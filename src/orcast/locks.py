@@ -14,12 +14,36 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar, cast
+
+_Reentrant: Any = type(threading.RLock())
+
+
+class StateLock(_Reentrant):  # type: ignore[misc]
+    """Reentrant lock; in a forked child it is free if another thread of the parent held it."""
+
+    def __init__(self) -> None:
+        _locks.add(self)
+
+
+_locks: weakref.WeakSet[StateLock] = weakref.WeakSet()
+
+
+def _free_in_child() -> None:
+    for lock in list(_locks):
+        if not lock._is_owned():
+            lock._at_fork_reinit()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_free_in_child)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

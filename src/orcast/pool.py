@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from orcast.committee.members import plan_for
 from orcast.committee.state import POOL
 from orcast.engine import admissible
 from orcast.engine.ordered import OrderedEngine
-from orcast.locks import locked
+from orcast.locks import StateLock, locked
 from orcast.spaces import normal_scores
 
 Array = NDArray[np.float64]
@@ -43,7 +42,7 @@ class Pool:
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = StateLock()
         self.outcomes, self.total = 0, 0.0
         self._levels: Array = np.empty(0)
         self.rows: Array = np.empty((0, 0))
@@ -56,7 +55,7 @@ class Pool:
         return {**vars(self), "lock": None, "rows": self.rows.copy()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, lock=threading.RLock())
+        vars(self).update(state, lock=StateLock())
 
     # --- for recalibrators
     @locked
