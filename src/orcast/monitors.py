@@ -269,7 +269,15 @@ class Alarm:
         if self.given == EVENT:
             points = f"{100.0 * abs(self.shift):.2g} percentage points {'more' if self.shift > 0.0 else 'less'} often"
             return f"events came {points} than forecast {when}: {self.kind}"
-        return f"{self.level:.0%} interval covers {self.coverage:.0%} {when}: {self.kind}{self._how_much()}"
+        kind = "now about calibrated" if self._calm else f"{self.kind}{self._how_much()}"
+        return f"{self.level:.0%} interval covers {self.coverage:.0%} {when}: {kind}"
+
+    @property
+    def _calm(self) -> bool:
+        """True after a change to forecasts whose size of miscalibration is small and within its noise."""
+        size = abs(self.shift) if self.kind in ("too low", "too high") else abs(self.scale - 1.0)
+        noise = 2.0 / math.sqrt(self.until - self.since + 1)
+        return self.question == CHANGED and self.given == PIT and size < min(noise, 0.3)
 
     def _how_much(self) -> str:
         if self.given == PIT and self.kind in ("too low", "too high"):

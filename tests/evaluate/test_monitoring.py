@@ -8,6 +8,8 @@ import pytest
 
 import orcast as oc
 from orcast.cli import main
+from orcast.evaluate import plots, report
+from orcast.evaluate.monitoring import alarms
 from orcast.evaluate.verdicts import USE, decide, verdict
 
 
@@ -64,3 +66,32 @@ def test_tables_without_a_row_to_watch_have_no_alarms(columns: dict[str, float],
     assert oc.monitor(frame).empty
     frame.to_csv(tmp_path / "rows.csv")
     assert main(["watch", str(tmp_path / "rows.csv"), "--once", "--series", "unique_id"]) == 0
+
+
+def test_the_picture_ends_at_the_evidence_of_the_alarms() -> None:
+    frame = late_frame(0)
+    frame["h"] = frame["ds"] % 3 + 1
+    frame["cutoff"] = frame["ds"] - frame["h"]
+    (evaluation,) = oc.check(frame[frame["unique_id"] < 4], lag=4)
+    worst, picture = alarms(evaluation)[0], plots.evidence(evaluation)
+    assert len(worst.monitors) == 3
+    assert worst.path[-1] == pytest.approx(worst.evidence)
+    assert picture.marks[0].y[-1] == pytest.approx(np.log10(worst.evidence))
+    assert picture.marks[-1].label == "alarm at the last row: 1.9 (evidence 80)"
+
+
+def test_several_alarms_are_a_list_in_the_report() -> None:
+    frame = late_frame(0)
+    frame.loc[frame["unique_id"] > 17, "y"] += 2.0
+    (evaluation,) = oc.check(frame)
+    assert "Alarms on 2 of 20 series (expected share of false ones: at most 5%): 1" in " ".join(verdict(evaluation))
+    assert "at most 5%): <ul><li>1" in report.html([evaluation])
+
+
+def test_a_change_to_calibrated_forecasts_has_no_size() -> None:
+    rng = np.random.default_rng(3)
+    monitor = oc.Monitor()
+    for y in np.append(rng.normal(1.5, 1.0, 300), rng.normal(size=300)):
+        monitor.update(oc.Normal(0.0, 1.0), y)
+    assert monitor.changed is not None
+    assert monitor.changed.text().endswith(": now about calibrated")

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 
 from orcast import evaluate as facts
 from orcast.evaluate import Evaluation, plots, report
+from orcast.evaluate.monitoring import alarms
 from orcast.evaluate.report import STYLE
 from orcast.evaluate.svg import number_axis
 from pages import NASTY, Page, binary, cells, check_page, horizons, labels, one_series, panel, tags
@@ -46,7 +47,8 @@ def test_page_opens_with_decision_reasons_and_picture(kind: str) -> None:
     assert main.inside[0].text == facts.verdict(evaluation)[0]
     assert "wind.csv" in page.top.text
     for sentence in facts.verdict(evaluation):
-        assert main.text.count(" ".join(sentence.split())) == 1
+        parts = sentence.rstrip(".").split(". ") if sentence.startswith("Alarms on") else [sentence]
+        assert all(main.text.count(" ".join(part.split(": ", 1)[-1].split())) == 1 for part in parts)
     assert main.text.count("effective sample size") <= 1
     for figure in page.top.all("figure"):
         assert figure.all("h3")[0].text
@@ -208,10 +210,11 @@ def test_pictures_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
         draw(evaluation).save(tmp_path / "picture.png")
 
 
-def test_fan_draws_the_series_with_the_worst_coverage() -> None:
+def test_fan_and_evidence_are_of_the_worst_series() -> None:
     evaluation = panel()
     picture = plots.fan(evaluation)
-    worst = facts.by_series(evaluation)["series"][0]
+    worst = alarms(evaluation, "after")[0].name
+    assert f"calibration of {worst} " in plots.evidence(evaluation).title
     assert picture.title.startswith(f"{worst}: last 60 of 60 outcomes")
     rows = np.flatnonzero(evaluation.series == evaluation.names.index(worst))
     assert evaluation.after is not None
@@ -234,3 +237,9 @@ def test_time_ticks_are_few_and_distinct(step: str, rows: int) -> None:
     ticks = plots.fan(Evaluation.of([[0.5]] * rows, np.zeros(rows), levels=[0.5], time=times)).x.ticks
     assert min(rows, 4) <= len(ticks) == len({text for _, text in ticks}) <= 5
     assert all(len(text) == (16 if step in "mh" and rows > 1 else 10) for _, text in ticks)
+
+
+def test_ticks_within_a_minute_have_seconds_and_one_date() -> None:
+    times = np.datetime64("2026-11-19T22:30:01", "us") + np.timedelta64(9, "s") * np.arange(5)
+    axis = plots.time_axis(times)
+    assert (axis.label, axis.ticks[0][1], axis.ticks[-1][1]) == ("time on 2026-11-19", "22:30:01", "22:30:37")

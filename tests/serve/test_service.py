@@ -24,6 +24,7 @@ import pytest
 from serving import Served
 
 import orcast as oc
+from orcast.serve import pages as web_pages
 from orcast.serve.guard import Tokens, check_host, read_tokens
 from pages import NASTY
 
@@ -358,6 +359,33 @@ def test_client_does_not_take_a_part_for_an_answer() -> None:
         with oc.Client(f"http://127.0.0.1:{listener.getsockname()[1]}") as client, pytest.raises(ConnectionError):
             client.request("GET", "/v1/series")
         thread.join()
+
+
+@pytest.mark.parametrize("late", [0, 12])
+def test_page_of_a_series_draws_the_evidence_of_its_monitors(late: int) -> None:
+    rng = np.random.default_rng(1)
+    with oc.open() as store:
+        for space, forecast, draw in (
+            (oc.Line(), oc.Normal(0, 1), lambda: rng.normal(1.0)),
+            (oc.Binary(), 0.3, lambda: int(rng.random() < 0.6)),
+            (oc.Labels(["a", "b", "c"]), [0.5, 0.3, 0.2], lambda: str(rng.choice(["a", "b", "c"]))),
+        ):
+            series = store.series(str(space), space=space)
+            for t in range(50 + late):
+                if t < 50:
+                    series.predict(forecast, id=t, target=np.datetime64("2026-03-02T10:00:00") + t)
+                if t >= late and t % 7:
+                    series.update(draw(), id=t - late)
+            history = series.history(100)
+            rounds = [each for each in reversed(history) if each.status == "settled"]
+            base, recalibrated = (mark.y[-1] for mark in web_pages.evidence_of(series, history, rounds).marks[:2])
+            assert base == pytest.approx(np.log10(series.monitor.input.evidence))
+            assert recalibrated == pytest.approx(np.log10(series.monitor.output.evidence))
+            assert "time on 2026-03-02" in web_pages.series(series)()
+        box = store.series("box", space=oc.Box([(0, 1)] * 2, cells=(3, 3)))
+        box.predict(np.full(9, 1 / 9))
+        box.update([0.2, 0.3])
+        assert "No report on outcomes of this kind" in web_pages.series(box)()
 
 
 def test_alarms_are_answered_counted_and_shown(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ FEW = 100
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """Monitor of one series, at the horizon with the most evidence, with the times of its rows and ends of their PITs.
+    """Monitors of one series, one for each horizon, with the times of the rows and ends of their PITs.
 
     `alarm` is that of e-BH among all series; `evidence` is the e-process, averaged over the horizons.
     """
@@ -49,24 +49,42 @@ class Watched:
     code: int
     alarm: bool
     evidence: float
-    monitor: Monitor
+    monitors: list[tuple[Monitor, Places]]  # and their rows, the most evidence first
     times: NDArray[Any] | None
     pits: Matrix
-    power: float  # rounds by lanes, of the horizon with the most
+
+    @property
+    def monitor(self) -> Monitor:
+        """Monitor at the horizon with the most evidence."""
+        return self.monitors[0][0]
+
+    @property
+    def power(self) -> float:
+        """Rounds by lanes, of the horizon with the most."""
+        return max(each.rounds / each.horizon for each, _ in self.monitors)
+
+    @property
+    def rows(self) -> Places:
+        """Rows of all horizons, in order."""
+        return np.sort(np.concatenate([rows for _, rows in self.monitors]))
 
     def when(self, round: int) -> str:
         """Time of a round, as text."""
         if self.times is None:
             return f"round {round:,}"
-        at = self.times[round - 1]
+        at = self.times[self.monitors[0][1][round - 1]]
         if at.dtype.kind != "M":
             return f"{at:g}" if at.dtype.kind in "fiu" else str(at)
         return str(np.datetime_as_string(at, unit="auto")).replace("T", " ")
 
     @property
     def path(self) -> NDArray[np.float64]:
-        """Evidence of both tests after each row, shape (rows, 2)."""
-        return Monitor(horizon=self.monitor.horizon).add(PIT, self.pits)
+        """Evidence after each of the rows."""
+        rows, steps = np.concatenate([rows for _, rows in self.monitors]), []
+        for own, at in self.monitors:
+            evidence = Monitor(horizon=own.horizon, seed=own.seed).add(PIT, self.pits[at])[:, 0]
+            steps.append(np.diff(evidence, prepend=1.0))
+        return np.asarray(1.0 + np.cumsum(np.concatenate(steps)[np.argsort(rows)]) / len(steps))
 
     def to_plain(self) -> dict[str, Any]:
         """Alarms as plain data."""
@@ -193,12 +211,14 @@ def watch(
     named = dict(zip(evidence, false_discovery_alarms(list(evidence.values()), alpha), strict=True))
     result = []
     for code in sorted(found, key=lambda code: -evidence[code]):
-        own, rows = max(found[code], key=lambda each: each[0].evidence)
-        at = None if times is None else times[rows]
-        power = max(each.rounds / each.horizon for each, _ in found[code])
-        alarm = bool(named[code])
-        result.append(Watched(names[code], code, alarm, evidence[code], own, at, pits[rows], power))
+        parts = sorted(found[code], key=lambda each: -each[0].evidence)
+        result.append(Watched(names[code], code, bool(named[code]), evidence[code], parts, times, pits))
     return result
+
+
+def threshold_of(found: Sequence[Watched], alpha: float = ALPHA) -> float:
+    """Evidence from which on series are named by e-BH; of the largest one, if none is."""
+    return len(found) / (alpha * max(sum(each.alarm for each in found), 1))
 
 
 def too_late(found: Sequence[Watched]) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
 import numpy as np
 
 from orcast.evaluate import calibration
 from orcast.evaluate.calibration import ends_of, level_name, main_share, place_of
 from orcast.evaluate.evaluation import Evaluation
-from orcast.evaluate.monitoring import alarms
-from orcast.evaluate.svg import Mark, Picture, around, name_axis, number_axis, shortened
-from orcast.evaluate.tables import by_series
-from orcast.monitors import ALPHA
+from orcast.evaluate.monitoring import alarms, threshold_of
+from orcast.evaluate.svg import Axis, Mark, Picture, around, name_axis, number_axis, shortened
 
 __all__ = ["Picture", "evidence", "fan", "reliability"]
 
@@ -54,29 +55,67 @@ def reliability(evaluation: Evaluation) -> Picture:
 
 
 def evidence(evaluation: Evaluation) -> Picture:
-    """Evidence against calibration over the rows of the series with the most, and the threshold of an alarm.
+    """Evidence against calibration over the rows of the series with the most, and the threshold of its alarm.
 
     Examples
     --------
     >>> evidence(_example()).title
-    'Evidence against calibration (threshold 20, valid at any time)'
+    'Evidence against calibration (valid at any time)'
     """
-    worst = alarms(evaluation, evaluation.sides[-1])[0]
-    threshold = float(np.log10(1.0 / ALPHA))
-    ends, marks, shown = np.array([1.0, float(len(worst.pits))]), [], [np.array([0.0, threshold])]
-    marks.append(Mark("line", "target", ends, np.full(2, threshold), label="threshold"))
+    found = alarms(evaluation, evaluation.sides[-1])
+    worst, paths, since = found[0], {}, {}
     for side in evaluation.sides:
         own = next(each for each in alarms(evaluation, side) if each.code == worst.code)
-        at = np.unique(np.linspace(0.0, len(own.pits) - 1.0, 400).astype(np.intp))
-        shown.append(np.log10(np.maximum(own.path[at, 0], 1e-3)))
-        marks.append(Mark("line", side, np.asarray(at + 1.0), shown[-1], label=SIDES[side]))
+        paths[side] = own.path
+        if own.alarm and (raised := own.monitor.miscalibrated) is not None:
+            since[side] = int(np.searchsorted(own.rows, own.monitors[0][1][raised.since - 1]))
+    times = None if worst.times is None else worst.times[worst.rows]
     name = f" of {shortened(worst.name, 30)}" if worst.name else ""
-    title = f"Evidence against calibration{name} (threshold {1.0 / ALPHA:g}, valid at any time)"
-    return Picture(title, number_axis("row", *ends), around("log10 of the e-process", *shown), tuple(marks))
+    end = " at the last row"  # e-BH names series by their evidence there
+    return evidence_over(paths, times, since, threshold_of(found), f"Evidence against calibration{name}", end)
+
+
+def evidence_over(
+    paths: Mapping[str, np.ndarray],
+    times: np.ndarray | None,
+    since: Mapping[str, int],
+    threshold: float,
+    title: str,
+    end: str = "",
+) -> Picture:
+    """Evidence by side after each row, with the threshold, and the row since when each side is in alarm."""
+    rows = len(next(iter(paths.values())))
+    at = np.unique(np.linspace(0.0, rows - 1.0, 400).astype(np.intp))
+    limit, shown = math.log10(threshold), {side: np.log10(np.maximum(path, 1e-3))[at] for side, path in paths.items()}
+    x = time_axis(np.arange(1, rows + 1) if times is None else times, "row" if times is None else "time")
+    y = around("log10 of the evidence (e-process)", [0.0, limit], *shown.values())
+    marks = [Mark("line", side, at.astype(np.float64) + 0.5, path, label=SIDES[side]) for side, path in shown.items()]
+    for side, row in since.items():
+        marks.append(
+            Mark("line", f"thin {side}", np.full(2, row + 0.5), np.array([y.low, y.high]), label="alarm since")
+        )
+    label = f"alarm{end}: {limit:.1f} (evidence {threshold:,.0f})"
+    marks.append(Mark("line", "target", ENDS * rows, np.full(2, limit), label=label))
+    return Picture(f"{title} (valid at any time)", x, y, tuple(marks))
+
+
+def time_axis(times: np.ndarray, label: str = "time") -> Axis:
+    """Axis with a unit for each time; those of dates have as many digits as tell the ticks apart."""
+    if times.dtype.kind != "M":
+        return name_axis(label, list(times), 5)
+    every = max(1, -(-times.size // 5))
+    days = bool((times == times.astype("datetime64[D]")).all())
+    for unit in ("D",) if days else ("m", "s", "ms", "us"):
+        texts = times.astype(f"datetime64[{unit}]").astype(str).tolist()
+        if len(set(texts[::every])) == len(np.unique(times[::every])):
+            break
+    if not days and len({text[:10] for text in texts}) == 1:
+        label, texts = f"{label} on {texts[0][:10]}", [text[11:] for text in texts]
+    return name_axis(label, texts, 5)
 
 
 def fan(evaluation: Evaluation) -> Picture:
-    """Last forecasts and outcomes of the series with the worst coverage.
+    """Last forecasts and outcomes of the series with the most evidence against calibration.
 
     Examples
     --------
@@ -85,8 +124,9 @@ def fan(evaluation: Evaluation) -> Picture:
     """
     if evaluation.kind != "quantiles":
         raise ValueError(f"expected an evaluation of quantiles, got kind {evaluation.kind!r}")
-    series = next(iter(by_series(evaluation)["series"]), "")
-    mine = np.flatnonzero(evaluation.series == (evaluation.names.index(series) if evaluation.rows else -1))
+    worst = alarms(evaluation, evaluation.sides[-1])[:1]
+    series = worst[0].name if worst else ""
+    mine = worst[0].rows if worst else np.empty(0, dtype=np.intp)
     total = mine.size
     # of several forecasts of one time the last is shown
     if evaluation.time is not None and evaluation.overlap and total:
@@ -95,16 +135,13 @@ def fan(evaluation: Evaluation) -> Picture:
     mine = mine[-LAST:]
     x = np.arange(0.5, mine.size)
     times = np.arange(total - mine.size, total) + 1 if evaluation.time is None else evaluation.time[mine]
-    if times.dtype.kind == "M":
-        days = bool((times == times.astype("datetime64[D]")).all())
-        times = times.astype("datetime64[D]" if days else "datetime64[m]")
     marks = _fan_marks(evaluation, mine, x)
     drawn = [v for mark in marks for v in (mark.y, mark.base) if v is not None]
     marks.append(Mark("dot", "outcome", x, evaluation.y[mine], label="outcome"))
     y = around("outcome", evaluation.y[mine], *drawn)
     name = f"{shortened(series, 40)}: last" if series else "Last"
     title = f"{name} {mine.size:,} of {total:,} outcomes"
-    return Picture(title, name_axis("time", list(times), 5), y, tuple(marks), height=280)
+    return Picture(title, time_axis(times), y, tuple(marks), height=280)
 
 
 def _fan_marks(evaluation: Evaluation, mine: np.ndarray, x: np.ndarray) -> list[Mark]:

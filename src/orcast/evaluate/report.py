@@ -11,7 +11,7 @@ from orcast.evaluate.calibration import level_name, main_share
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.svg import LIGHT, SHEET, Picture, clean, number, percent, plain, shortened
 from orcast.evaluate.tables import Columns, by_horizon, by_series
-from orcast.evaluate.verdicts import decide, verdict
+from orcast.evaluate.verdicts import alarm_texts, decide, reasons
 from orcast.persistence import replacing
 
 __all__ = ["html", "write"]
@@ -146,14 +146,18 @@ def _sentence(text: str) -> str:
     return re.sub(r"--[a-z][a-z-]*", r"<code>\g<0></code>", plain(text))
 
 
-def model_html(evaluation: Evaluation) -> str:
-    """Verdict, pictures and tables of one model."""
-    first, *reasons = verdict(evaluation)
-    body = f'<p class="headline {CLASSES[decide(evaluation)[0]]}">{_sentence(first)}</p>'
-    body += f"<ul>{''.join(f'<li>{_sentence(reason)}</li>' for reason in reasons)}</ul>" if reasons else ""
+def model_html(evaluation: Evaluation, evidence: Picture | None = None) -> str:
+    """Verdict, pictures and tables of one model; with the `evidence` of a monitor its alarms are listed elsewhere."""
+    decision, first = decide(evaluation)
+    items, (heading, texts) = [_sentence(reason) for reason in reasons(evaluation)], alarm_texts(evaluation)
+    if texts and evidence is None:
+        several = _list_html([plain(text) for text in texts])
+        items.insert(2, f"{plain(heading)}: {several if len(texts) > 1 else plain(texts[0]) + '.'}")
+    body = f'<p class="headline {CLASSES[decision]}">{_sentence(first)}</p>{_list_html(items)}'
     if not evaluation.rows:
         return body
-    drawn = (f"<figure><h3>{plain(each.title)}</h3>{each.html()}</figure>" for each in _pictures(evaluation))
+    pictures = _pictures(evaluation, evidence)
+    drawn = (f"<figure><h3>{plain(each.title)}</h3>{each.html()}</figure>" for each in pictures)
     body += "".join(drawn)
     if evaluation.horizon is not None:
         table = by_horizon(evaluation)
@@ -172,9 +176,15 @@ def model_html(evaluation: Evaluation) -> str:
 # --- pictures and tables
 
 
-def _pictures(evaluation: Evaluation) -> Iterator[Picture]:
+def _list_html(items: Iterable[str]) -> str:
+    """List of parts in HTML, without those that are empty."""
+    found = "".join(f"<li>{item}</li>" for item in items if item)
+    return f"<ul>{found}</ul>" if found else ""
+
+
+def _pictures(evaluation: Evaluation, evidence: Picture | None) -> Iterator[Picture]:
     yield plots.reliability(evaluation)
-    yield plots.evidence(evaluation)
+    yield evidence or plots.evidence(evaluation)
     if evaluation.kind == "quantiles":
         yield plots.fan(evaluation)
 

@@ -118,6 +118,7 @@ margin:1.9rem 14px 3.2rem var(--left);font-variant-numeric:tabular-nums}
 .chart text{font:.78rem system-ui,sans-serif;fill:var(--soft)}
 .chart .up,.chart .below{text-anchor:end}
 .chart .across{text-anchor:middle}
+.chart .first{text-anchor:start}
 .chart .label{fill:var(--ink)}
 .chart .grid{stroke:var(--grid)}
 .chart .base{stroke:var(--soft)}

@@ -56,9 +56,28 @@ def verdict(evaluation: Evaluation) -> list[str]:
     >>> verdict(Evaluation.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], timed=True))[1]
     'The 90% interval covered 68.4% of 1,000 outcomes, after recalibration 91.4% (88.1% to 91.8% by chance).'
     """
-    reasons = (_coverage, _calibration, _alarms, _sample_size, _accuracy, _reference, _guarantee)
-    found = [reason(evaluation) for reason in reasons] if evaluation.rows else []
-    return list(filter(None, (decide(evaluation)[1], *found, _left_out(evaluation))))
+    first, *found = (decide(evaluation)[1], *reasons(evaluation))
+    heading, texts = alarm_texts(evaluation)
+    return list(filter(None, (first, *found[:2], f"{heading}: {'. '.join(texts)}." if texts else "", *found[2:])))
+
+
+def reasons(evaluation: Evaluation) -> list[str]:
+    """Sentences behind the decision, but for those on alarms; some may be empty."""
+    every = (_coverage, _calibration, _sample_size, _accuracy, _reference, _guarantee)
+    return [*([reason(evaluation) for reason in every] if evaluation.rows else []), _left_out(evaluation)]
+
+
+def alarm_texts(evaluation: Evaluation) -> tuple[str, list[str]]:
+    """Heading and texts of the alarms on the last side, the worst first, or the reason why none is to be expected."""
+    found = alarms(evaluation, evaluation.sides[-1]) if evaluation.rows else []
+    named, several = [each for each in found if each.alarm], len(evaluation.names) > 1
+    if not named:
+        return "Alarms", list(filter(None, [too_late(found)]))
+    plural = "s" if len(named) > 1 else ""
+    which = f" on {len(named):,} of {len(found):,} series (expected share of false ones: at most {ALPHA:.0%})"
+    texts = [f"{each.name}: {each.text}" if several else each.text for each in named]
+    more = [f"and {len(texts) - MOST_NAMED:,} more"] if len(texts) > MOST_NAMED else []
+    return f"Alarm{plural}{which if several else ''}", texts[:MOST_NAMED] + more
 
 
 def summary(evaluation: Evaluation) -> dict[str, Any]:
@@ -247,18 +266,6 @@ def faults(evaluation: Evaluation, side: str = "before") -> list[str]:
     where = _few([f"{nominal:.0%}" for nominal in tested.nominal[off]])
     what = "quantiles are off at the levels" if quantiles else "probabilities are off near"
     return [f"the {what} {where}"] if where else []
-
-
-def _alarms(evaluation: Evaluation) -> str:
-    """Alarms of the monitors on the last side, the worst first."""
-    named = [each for each in alarms(evaluation, evaluation.sides[-1]) if each.alarm]
-    if not named:
-        reason = too_late(alarms(evaluation, evaluation.sides[-1]))
-        return f"Alarms: {reason}." if reason else ""
-    several = len(evaluation.names) > 1
-    which = f" ({len(named):,} of {len(evaluation.names):,} series, {ALPHA:.0%} false)" if several else ""
-    texts = [f"{each.name}: {each.text}" if several else each.text for each in named]
-    return f"Alarm{'s' if len(named) > 1 else ''}{which}: {_few(texts, '. ')}."
 
 
 def _far_series(evaluation: Evaluation) -> str:

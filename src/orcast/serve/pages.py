@@ -9,12 +9,14 @@ from urllib.parse import quote
 
 import numpy as np
 
-from orcast.evaluate import report
+from orcast.evaluate import plots, report
 from orcast.evaluate.evaluation import Evaluation
-from orcast.evaluate.svg import percent, plain, shortened
-from orcast.forecasts import Forecast
-from orcast.monitors import EVER, SIDES, Alarm, false_discovery_alarms
-from orcast.spaces import Binary
+from orcast.evaluate.information import Information
+from orcast.evaluate.svg import Picture, percent, plain, shortened
+from orcast.kernels.records import EVIDENCE
+from orcast.monitors import ALPHA, EVER, SIDES, Alarm, Watch, false_discovery_alarms, pit_of, pit_rows
+from orcast.rounds import watchable
+from orcast.spaces import Binary, OrderedSpace
 from orcast.store import Store, StoredSeries
 from orcast.store.log import base_quantiles
 
@@ -93,44 +95,74 @@ def _index(rows: list[Row], alarms: list[tuple[str, str]], total: int) -> str:
 
 def series(found: StoredSeries) -> Callable[[], str]:
     """Read one series; returns a function that draws its page: its alarms, and the report of its last rounds."""
-    rounds = [each for each in reversed(found.history(ROUNDS)) if each.status == "settled" and each.base is not None]
+    history = found.history(ROUNDS)
+    rounds = [each for each in reversed(history) if each.status == "settled" and each.base is not None]
     title, space = shortened(str(found.name), 120) or "(no name)", found.space
     listed = "".join(f"<li>{plain(text)}</li>" for text in _words(found, found.alarms)) or "<li>none</li>"
     guard = found.guard
     published = "" if guard is None else f'<p class="soft">{plain(guard.text())}</p>'
     under = f'<p class="soft">{plain(found.guarantee)}</p>{published}<p><a href="/">All series</a></p>'
     under += f"<h3>Alarms</h3><ul>{listed}</ul>"
-    if not rounds:
-        return lambda: report.page(title, under, "<p>No outcomes yet.</p>")
-    model = str(found.name)
+    if not rounds or not watchable(space):
+        text = "No report on outcomes of this kind." if rounds else "No outcomes yet."
+        return lambda: report.page(title, under, f"<p>{text}</p>")
+    model, evidence = str(found.name), evidence_of(found, history, rounds)
     return lambda: report.page(
-        title, under, report.model_html(_evaluation(model, space, rounds)), f"<p>{report.FOOT}</p>"
+        title, under, report.model_html(_evaluation(model, space, rounds), evidence), f"<p>{report.FOOT}</p>"
     )
+
+
+def evidence_of(found: StoredSeries, history: Sequence[Any], rounds: Sequence[Any]) -> Picture:
+    """Evidence of the monitors, of the recalibrated forecast and of the expert with the most, as outcomes came."""
+    monitor, opened = found.monitor, np.sort([each.opened for each in history])
+    watch, kept = Watch(found.space, len(monitor.inputs), "direct"), sorted(rounds, key=lambda each: each.closed)
+    paths = np.empty((len(kept), 1 + len(monitor.inputs)))
+    for path, each in zip(paths, kept, strict=True):
+        issued, clock = np.searchsorted(opened, [each.opened, each.closed]).tolist()
+        watch.put(_pits(each, found.space), float(issued), float(clock))
+        path[:] = [watcher.state[EVIDENCE] for watcher in watch.watchers]
+    worst = list(monitor.inputs.values()).index(monitor.input)
+    before, since = monitor.rounds - len(kept), {}
+    for side, own in (("before", monitor.input), ("after", monitor.output)):
+        if own.miscalibrated is not None and own.miscalibrated.since > before:
+            since[side] = own.miscalibrated.since - before - 1
+    times = np.array([each.target.replace(tzinfo=None) for each in kept], dtype="datetime64[us]")
+    part = f", of the last {len(kept):,} rounds alone" if before else ""
+    sides = {"before": paths[:, 1 + worst], "after": paths[:, 0]}
+    return plots.evidence_over(sides, times, since, 1.0 / ALPHA, f"Evidence against calibration{part}")
+
+
+def _pits(each: Any, space: Any) -> Any:
+    """Ends of the PITs of the recalibrated forecast of a round and of those of its experts."""
+    rows = np.atleast_2d(each.base)
+    if not isinstance(space, OrderedSpace):
+        rows = np.column_stack((1.0 - rows, rows)) if isinstance(space, Binary) else rows
+        rows = np.vstack((each.recalibrated.mass, rows))
+        y = np.full(len(rows), float(space.cell(space.outcome(each.y))))
+        return pit_rows("labels", rows, None, y).ravel()
+    base = pit_rows("quantiles", rows, space.levels, np.full(len(rows), float(each.y)))
+    return np.append(pit_of(each.recalibrated, float(each.y), space), base)
 
 
 def _evaluation(model: str, space: Any, rounds: Sequence[Any]) -> Evaluation:
     """Evaluation of settled rounds; of several experts the first is the base forecast."""
-    horizons = [each.horizon for each in rounds]
-    common: dict[str, Any] = {
-        "model": model,
-        "time": np.array([each.target.replace(tzinfo=None) for each in rounds], dtype="datetime64[us]"),
-        "horizon": np.array(horizons, dtype=np.float64)
-        if all(type(each) in (int, float) for each in horizons)
-        else None,
-        "timed": True,
-    }
-    if isinstance(rounds[0].recalibrated, Forecast):
+    ordered, horizons = isinstance(space, OrderedSpace), [each.horizon for each in rounds]
+    y = [float(each.y) if ordered else space.outcome(each.y) for each in rounds]
+    time = np.array([each.target.replace(tzinfo=None) for each in rounds], dtype="datetime64[us]")
+    horizon = np.array(horizons, dtype=np.float64) if all(type(each) in (int, float) for each in horizons) else None
+    issued, known = (np.array([getattr(each, name) for each in rounds]) for name in ("issued_at", "known_at"))
+    series = np.zeros(len(rounds), dtype=np.intp)
+    information = Information.of(series, time.astype(np.int64), np.array(y, float), issued, known, horizon, time)
+    common: dict[str, Any] = {"model": model, "time": time, "horizon": horizon, "timed": True}
+    common |= {"known": (information, slice(None)), "overlap": information.overlap()}
+    if ordered:
         before: Any = base_quantiles(np.array([each.base[0] for each in rounds]), space, LEVELS)
         after = [each.recalibrated.quantile(LEVELS) for each in rounds]
-        y = [float(each.y) for each in rounds]
         bounds = {"low": space.low, "high": space.high}
         return Evaluation.of(before, y, after=after, levels=LEVELS, **bounds, **common)
-    y = [space.outcome(each.y) for each in rounds]
     if isinstance(space, Binary):
         before = [float(np.ravel(each.base)[-1]) for each in rounds]
         return Evaluation.of(before, y, after=[each.recalibrated.probability() for each in rounds], **common)
-    before, after = (
-        [np.atleast_2d(each.base)[0] for each in rounds],
-        [each.recalibrated.mass for each in rounds],
-    )
+    before = [np.atleast_2d(each.base)[0] for each in rounds]
+    after = [each.recalibrated.mass for each in rounds]
     return Evaluation.of(before, y, after=after, labels=tuple(map(str, space.labels)), **common)
