@@ -15,7 +15,9 @@ FREE = {"game.py", "rounds.py"}
 # Private names that are part of a library's contract.
 CONTRACTS = {
     "_asdict": "namedtuple",
+    "_at_fork_reinit": "threading",
     "_getframe": "sys",
+    "_is_owned": "threading",
     "_replace": "namedtuple",
     "_safe_indexing": "scikit-learn",
     "_set_cutoff": "sktime",
