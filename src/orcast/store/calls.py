@@ -159,8 +159,7 @@ def read_forecast(forecast: Mapping[str, Any]) -> JsonForecast:
     """
     named = _collection(forecast, dict).keys()
     if named == {"mean", "sd"}:
-        _numbers(forecast.values())
-        return JsonForecast("normal", Normal(forecast["mean"], forecast["sd"]))
+        return JsonForecast("normal", Normal(*_numbers((forecast["mean"], forecast["sd"]))))
     if named == {"p"}:
         (p,) = _numbers(forecast.values())
         return JsonForecast("p", number(p, "p", 0.0, 1.0))
@@ -192,11 +191,12 @@ def _collection(given: Any, kind: type) -> Any:
     return given
 
 
-def _numbers(values: Iterable[Any]) -> list[Any]:
-    found = [*values]
-    for value in found:
+def _numbers(values: Iterable[Any]) -> list[float]:
+    found = []
+    for value in values:
         if (type(value) is not float and type(value) is not int) or not abs(value) <= sys.float_info.max:
             raise TypeError(f"expected finite numbers in a forecast, got {short(value)}")
+        found.append(float(value))
     return found
 
 

@@ -305,12 +305,12 @@ class StoredSeries:
         rows, features = recal.read(forecast, experts, plain_features(x) if x is not None else None)
         row.base_bytes = rows_bytes(rows)
         row.x_text = None if features is None else json.dumps(features_to_json(features), sort_keys=True)
-        before = self._find(row.key or UNNAMED) if state.version else None
-        if before is not None and self._repeats(before, row, id):
-            before.repeated = True
-            before.evicted = tuple(map(from_key, tables.evicted(self.number, before.opened)))
-            return before
         evicted = tuple(each for each in recal.rounds.evicted_by(id) if each != id) if state.pending else ()
+        # if no other round changes, adding the row tells whether its id is new
+        likely = not state.version or not (id is None or id in state.pending or evicted)
+        before = None if likely else self._find(row.key or UNNAMED)
+        if before is not None and self._repeats(before, row, id):
+            return self._again(before)
         entry = recal.rounds.issue(rows, features, id=id)
         row.opened = entry.attached = state.version + 1
         row.found, row.evicted = recal.rounds.forecast(entry), evicted
@@ -322,12 +322,22 @@ class StoredSeries:
             tables.forget_unnamed(self.number)
         for other in evicted:
             self._close(self._find(key(other)), row.opened)
-        tables.add_round(row)
+        if not tables.add_round(row):
+            store.forget()
+            before = self._find(row.key or UNNAMED)
+            assert before is not None
+            self._repeats(before, row, id)
+            return self._again(before)
         # the first one may name experts and sizes; the forecasts of a pool depend on other series
         same = options == state.options and sizes_of(recal) == state.held.sizes
         plain = same and before is None and not evicted and recal.pool is None
         state.options = options
         self._changed(state, recal, issued=plain)
+        return row
+
+    def _again(self, row: StoredRound) -> StoredRound:
+        """The answer to a call that came before."""
+        row.repeated, row.evicted = True, tuple(map(from_key, self.store.tables.evicted(self.number, row.opened)))
         return row
 
     def _repeats(self, before: StoredRound, row: StoredRound, id: Hashable) -> bool:

@@ -209,7 +209,7 @@ class Store:
                 try:
                     return work()
                 except BaseException:
-                    self._forget()
+                    self.forget()
                     raise
             end = time.monotonic() + PATIENCE
             while True:
@@ -245,13 +245,13 @@ class Store:
 
     def _reset(self) -> None:
         """Read again what a transaction that failed may have changed."""
-        self._forget()
+        self.forget()
         for number in self._changed:
             self._cache.drop(number)
         self._pool_version, self._pool_changed = -1, False
         self._changed.clear()
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Load each series again when it is next used."""
         for each in self.shared:
             each.loaded = None

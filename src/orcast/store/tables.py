@@ -25,7 +25,10 @@ COLUMNS = (
     "id, opened, closed, horizon, issued, target, x, published, base, forecast, "
     "y, known, guarantee, revisions, series, checksum"
 )
-ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
+ADD_ROUND = (
+    f"INSERT INTO rounds ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))}) "
+    "ON CONFLICT (series, id) DO NOTHING"
+)
 UNNAMED = "null"
 # Forecasts that a round may publish.
 BASE, RECALIBRATED = "base", "recalibrated"
@@ -271,9 +274,9 @@ class Tables:
         query = f"SELECT {COLUMNS}, record FROM rounds WHERE series = ? AND closed = 0 ORDER BY opened"
         return [(StoredRound.checked(row[:-1]), row[-1]) for row in self.database.rows(query, (series,))]
 
-    def add_round(self, round: StoredRound) -> None:
-        """Add a pending round."""
-        self.database.execute(ADD_ROUND, VALUES(round))
+    def add_round(self, round: StoredRound) -> bool:
+        """Add a pending round; returns False if there is one of that id."""
+        return self.database.execute(ADD_ROUND, VALUES(round)).rowcount == 1  # type: ignore[no-any-return]
 
     def put_record(self, series: int, id: str, record: bytes) -> None:
         """Write the numbers of a pending round."""
