@@ -399,7 +399,6 @@ class FrameRun:
         if content.options is None:
             content.options = self.options.kept()
             content.facts = self.facts._replace(events=None if times.events is None else list(times.event_columns))
-        content.series.update(dict.fromkeys(self.keys))
         for model in self.models:
             kept = content.models.setdefault(model.form.model, ModelStreams(str(model.shape), len(model.outputs)))
             pairs = zip(model.keys, model.streams, strict=True)

@@ -23,7 +23,6 @@ from orcast.frame.times import Calendar, Clock, Step, seasons_of, step_from_plai
 from orcast.locks import file_lock
 from orcast.monitors import PIT, check_row, watcher_for
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
-from orcast.rounds import LARGEST_COUNT
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces.base import whole
 from orcast.validation import short
@@ -51,7 +50,6 @@ class PanelContent:
     options: FrameOptions | None = None  # of the first frame, as its facts; None before it
     facts: FrameFacts | None = None
     models: dict[str, ModelStreams] = field(default_factory=dict)
-    series: dict[Hashable, None] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
     step: Step | None = None  # what they are counted in
     pools: dict[str, GroupState] = field(default_factory=dict)  # by model
@@ -150,7 +148,6 @@ class FrameState:
                 }
                 for i, (name, model) in enumerate(content.models.items())
             ],
-            "series": [plain_id(key) for key in content.series],
             "calendar": packed("calendar", (({"key": plain_id(k)}, {"dates": v}) for k, v in content.calendar.items())),
             "step": content.step,
             "committees": packed("committees", _plain_committees(content.pools)),
@@ -211,7 +208,6 @@ class FrameState:
             if header["options"] is not None:
                 content.options = FrameOptions.from_plain(header["options"])
                 content.facts = FrameFacts.from_plain(header["facts"])
-            content.series = {id_from_plain(key): None for key in header["series"]}
             for i, data in enumerate(header["models"]):
                 model = content.models[data["name"]] = ModelStreams(*data["shape"])
                 streams = unpacked(data["streams"], f"models/{i}", "features")
@@ -270,7 +266,7 @@ def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
     features = [features_to_json(each) for each in rounds.features] if given else []
     header = {"key": plain_id(key), "features": features, "sizes": recal.sizes, "fields": rounds.fields}
     arrays = {name: getattr(rounds, name) for name in ("counters", "issued", "records")}
-    arrays |= {"memory": recal.memory, "rows": np.array([stream.rows])}
+    arrays |= {"memory": recal.memory}
     arrays |= {name: getattr(stream, name) for name in ("pending", "stamps", "log", "committee", "memos", "base")}
     arrays |= {f"monitor {i}": row for i, row in enumerate(stream.monitors)}
     return header, arrays
@@ -281,7 +277,6 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
     key: Any = id_from_plain(header["key"])
     series, horizon = key
     pending, stamps, log, records = (arrays[name] for name in ("pending", "stamps", "log", "records"))
-    (rows,) = arrays["rows"].tolist()
     count, width = len(pending), LogColumn.ANSWERS + outputs
     sides: dict[str, tuple[int, ...]] = {"stamps": (len(log), 3), "log": (len(log), width)}
     base, monitors = arrays["base"], [array for name, array in arrays.items() if name.startswith("monitor ")]
@@ -289,7 +284,8 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
     sides |= {"base": (count, base.shape[-1])}
     if any(arrays[name].shape != side for name, side in sides.items()) or len(records) != count or records.ndim != 2:
         raise ValueError(f"the stream {key!r} has other shapes")
-    if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
+    places = np.unique(pending[:, PendingColumn.PLACE])
+    if len(places) < count or not np.isin(places, np.arange(len(log))).all():
         raise ValueError(f"the stream {key!r} has forgotten a pending row")
     if not np.isin(log[:, LogColumn.STATUS], REMEMBERED).all():
         raise ValueError(f"the stream {key!r} has rows in no known state")
@@ -297,11 +293,10 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
     packed = PackedRounds(arrays["counters"], record_fields(header["fields"]), records, arrays["issued"], features)
     sizes = None if header["sizes"] is None else tuple(header["sizes"])
     recal = RunState(packed, arrays["memory"], sizes)
-    rows = whole(rows, "rows", 0, LARGEST_COUNT)
     for row in monitors:
         check_row(watcher_for(PIT).bets, row)
     own = arrays["committee"], arrays["memos"], base, monitors
-    return (series, horizon), Stream(recal, pending, stamps, log, rows, *own)
+    return (series, horizon), Stream(recal, pending, stamps, log, *own)
 
 
 # --- committees

@@ -45,16 +45,17 @@ OK, PENDING, OUTSIDE, LATE = int(Status.OK), int(Status.PENDING), int(Status.OUT
 class LogColumn:
     """Columns of the remembered rows; MARK tells a forecast from others, certificate, alarms and answers follow."""
 
-    SERIAL, Y, STATUS, MARK, HOLDS, PROMISED, MISCALIBRATION, ALARM, BASE_ALARM, ANSWERS = range(10)
+    Y, STATUS, MARK, HOLDS, PROMISED, MISCALIBRATION, ALARM, BASE_ALARM, ANSWERS = range(9)
 
 
 class PendingColumn:
     """Columns of the pending rows, beside the records of their rounds.
 
-    STEP is the index of the row's time in steps of its series; SETTLED whether the committee has used the outcome.
+    PLACE is that of the row in the log, STEP the index of its time in steps of its series; SETTLED whether the
+    committee has used the outcome.
     """
 
-    SERIAL, POINT, VALUE, LOW, HIGH, STEP, SETTLED = range(7)
+    PLACE, POINT, VALUE, LOW, HIGH, STEP, SETTLED = range(7)
 
 
 PENDING_WIDTH = PendingColumn.SETTLED + 1
@@ -69,7 +70,6 @@ class Stream:
     pending: Array  # see `PendingColumn`
     stamps: Stamps  # of the last rows: cutoff, time, and when the outcome is known
     log: Array  # see `LogColumn`
-    rows: int  # that were ever played
     committee: Array  # the stream's numbers in its committee; empty if there is none
     memos: Array  # of the pending rows that are not settled by the committee
     base: Array  # base forecasts of the pending rows
@@ -78,9 +78,7 @@ class Stream:
     @property
     def pending_at(self) -> NDArray[np.intp]:
         """Places of the pending rows in the log."""
-        order = np.argsort(self.log[:, LogColumn.SERIAL])
-        serials = self.log[order, LogColumn.SERIAL]
-        return order[np.searchsorted(serials, self.pending[:, PendingColumn.SERIAL])]
+        return self.pending[:, PendingColumn.PLACE].astype(np.intp)
 
     @property
     def pending_times(self) -> Stamps:
@@ -342,8 +340,6 @@ class StreamRun:
     def _extend_log(self, answers: Array) -> None:
         """Put the outcomes that came, and the new rows with their answers, into the remembered rows."""
         fresh = np.full((self.new, LogColumn.ANSWERS + answers.shape[1]), np.nan)
-        self.result = self.new + (0 if self.before is None else self.before.rows)
-        fresh[:, LogColumn.SERIAL] = np.arange(self.result - self.new, self.result)
         fresh[:, LogColumn.Y] = self.y[self.first_new :]
         fresh[:, LogColumn.STATUS] = PENDING
         if self.model.marks is not None:
@@ -430,11 +426,9 @@ class StreamRun:
         keep = np.zeros(len(self.log), dtype=bool)
         keep[-self.model.remember :] = True
         keep[rows.at[entries]] = True
-        serial = self.log[rows.at[entries], LogColumn.SERIAL]
+        place = np.cumsum(keep)[rows.at[entries]] - 1
         columns = (rows.point, rows.value, rows.low, rows.high, rows.step, rows.settled)
-        pending = np.column_stack((serial, *(column[entries] for column in columns)))
+        pending = np.column_stack((place, *(column[entries] for column in columns)))
         kept = stamps[keep], self.log[keep]
         assert self.recal is not None
-        return Stream(
-            self.recal, pending, *kept, self.result, self.committee, self.memos, self.base[entries], self.monitors
-        )
+        return Stream(self.recal, pending, *kept, self.committee, self.memos, self.base[entries], self.monitors)
