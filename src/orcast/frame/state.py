@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from orcast import persistence
 from orcast.frame.options import FrameFacts, FrameOptions
-from orcast.frame.pools import MOST_STEPS, GroupState, SeriesState
+from orcast.frame.pools import MOST_STEPS, GroupState, SeriesState, name_of
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
@@ -256,7 +255,7 @@ def open_state(state: FrameState | str | os.PathLike[str] | None) -> Iterator[Fr
 
 
 def _sorted(states: dict[Any, Any]) -> list[tuple[Any, Any]]:
-    return sorted(states.items(), key=lambda each: json.dumps(plain_id(each[0])))
+    return sorted(states.items(), key=lambda each: name_of(each[0]))
 
 
 def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
