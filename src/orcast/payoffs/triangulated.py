@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, CellGrid, Part, Payoff, wrong_space
 from orcast.payoffs.cell_payoffs import WideCellPayoff, Witness
-from orcast.spaces import FiniteSpace, Interval, Space, frozen
+from orcast.spaces import Box, Circle, FiniteSpace, Interval, Space, frozen
 from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
@@ -342,8 +342,8 @@ class SimplexCalibration(_OnMesh):
         """Inner edges of the bins of an interval; None on finite spaces."""
         if isinstance(space, Interval):
             return np.linspace(space.low, space.high, self.bins + 1)[1:-1]
-        if not isinstance(space, FiniteSpace):
-            raise wrong_space(self, "a finite space or Interval(low, high)", space)
+        if not isinstance(space, FiniteSpace) or isinstance(space, (Box, Circle)):
+            raise wrong_space(self, "Labels([...]), Binary(), a finite space of your own or Interval(low, high)", space)
         return None
 
     def on(self, space: Space, experts: int = 1) -> Part:
