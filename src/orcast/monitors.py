@@ -530,7 +530,11 @@ class Monitor(Evidence):
     def _forecast_rows(self, forecast: Any, outcome: Any) -> Array:
         many = isinstance(forecast, list) and isinstance(outcome, (list, tuple, np.ndarray))
         pairs = list(zip(forecast, outcome, strict=True)) if many else [(forecast, outcome)]
-        found = [pit_of(p, self.space.outcome(y), self.space) for p, y in pairs]
+        try:
+            found = [pit_of(p, self.space.outcome(y), self.space) for p, y in pairs]
+        except TypeError as reason:
+            needed = "; events and labels need Monitor(space=oc.Binary()) or oc.Labels([...])"
+            raise TypeError(f"{reason}{needed if isinstance(self.space, Line) else ''}") from None
         return np.array(found).reshape(-1, records.ENDS)
 
     def add(self, given: str, pits: Array, group: str | None = None) -> Array:

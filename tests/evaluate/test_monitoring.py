@@ -95,3 +95,9 @@ def test_a_change_to_calibrated_forecasts_has_no_size() -> None:
         monitor.update(oc.Normal(0.0, 1.0), y)
     assert monitor.changed is not None
     assert monitor.changed.text().endswith(": now about calibrated")
+
+
+@pytest.mark.parametrize("forecast", [0.7, {"a": 0.5, "b": 0.5}])
+def test_events_and_labels_name_the_space_that_they_need(forecast: object) -> None:
+    with pytest.raises(TypeError, match=r"events and labels need Monitor\(space="):
+        oc.Monitor().update(forecast, "a")

@@ -18,7 +18,8 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
 outcome will never come.  Without "series" there is one, without "id" one round at a time.  The first line of a
 series may have its "low", "high", "binary" or "labels".
 
-A line that cannot be used is answered with {"error": "expected ..., got ...", "line": n} and changes nothing."""
+A line that cannot be used is answered with {"error": "expected ..., got ...", "line": n} and changes nothing;
+the exit code stays 0."""
 
 STATE = """\
 With --state each line is one transaction of FILE, a SQLite database or postgresql://HOST/DATABASE, which
