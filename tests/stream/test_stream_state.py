@@ -130,7 +130,7 @@ def test_a_full_disk_ends_it_before_an_answer(tmp_path: Path) -> None:
     kept = Session(tmp_path / "state")
     run_rounds(kept, said[:4])
     kept.store.database._file.execute("PRAGMA max_page_count = 1")
-    long = {"id": "long", "forecast": {"members": list(range(50))}}
+    long = {"id": "long", "forecast": {"p": 0.5}, "x": {"note": "long " * 10_000}}
     for _ in range(2):  # nothing has changed: the line that is sent again is no repeat
         with pytest.raises(OSError, match=r"full: .*state"):
             ask(kept, long)
