@@ -166,6 +166,39 @@ def test_refused_calls_change_nothing(url: Url, opened: Open) -> None:
     assert content(store) == before
 
 
+def test_rolled_back_transactions_leave_nothing(url: Url, opened: Open) -> None:
+    """Two stores take turns, with rollbacks after new series and experts; a third has only what was committed."""
+    address, rng = url(), random.Random(5)
+    stores, alone = [opened(address), opened(address)], opened()
+    kinds = {"a": {"space": oc.Interval(0, 1)}, "b": {"space": oc.Line(), "pool": True}, "c": {"space": oc.Line()}}
+
+    def call(store: Store, name: str, t: int, fails: bool) -> Any:
+        series = store.series(name, **kinds[name])
+        experts = {"x": oc.Normal(0.4, 0.1 + t / 99)} | ({} if name == "b" else {"y": oc.Normal(0.5, 0.2)})
+        p = series.predict(experts=experts, id=t)
+        series.update(t / 99, id=t)
+        found = p.mass.tolist(), series.guarantee
+        return found if not fails else 1 / 0
+
+    for t in range(60):
+        name, store = rng.choice("abc"), rng.choice(stores)
+        fails = rng.choice([True, False])
+        if fails:
+            with pytest.raises(ZeroDivisionError):
+                store.transact(lambda: [call(store, each, 99, True) for each in name])  # noqa: B023
+        else:
+            assert call(store, name, t, False) == call(alone, name, t, False)
+        if t % 10 == 9:
+            stores[rng.randrange(2)] = opened(address)
+    assert store.names() == alone.names()
+    stale = []
+    with pytest.raises(ZeroDivisionError):
+        store.transact(lambda: (stale.append(store.series("d", space=oc.Binary())), 1 / 0))
+    store.series("e", space=oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
+    with pytest.raises(ValueError, match="'d', whose opening was rolled back"):
+        stale[0].predict(0.5)
+
+
 # --- many processes
 
 

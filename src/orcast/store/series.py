@@ -33,6 +33,7 @@ class Options:
 
     number: int
     header: dict[str, Any]
+    undone: int = 0  # rollbacks of the store after which they were read
     space: Any = None
     payoff: Any = None
     oracle: Any = None
@@ -119,7 +120,7 @@ class StoredSeries:
 
     def options_of(self, number: int) -> Options:
         """Options of a state: those with which it was opened, unless its experts were named since."""
-        if number != self._opened.number:
+        if (number, self.store.undone) != (self._opened.number, self._opened.undone):
             given = {name: getattr(self._opened, name) for name in ("space", "payoff", "oracle")}
             self._opened = self.store.options(number, **given)
         return self._opened
@@ -288,7 +289,7 @@ class StoredSeries:
     def _with_options(self, header: Mapping[str, Any]) -> tuple[Shared, int]:
         """Recalibrator with other options, into which none is loaded, and the number of the options."""
         given = {name: getattr(self._opened, name) for name in ("space", "payoff", "oracle")}
-        options = self.store.options(self.store.tables.add_options(json.dumps(header, sort_keys=True)), **given)
+        options = self.store.options(self.store.add_options(header), **given)
         shared = options.shared(self.store)
         shared.loaded = None
         return shared, options.number

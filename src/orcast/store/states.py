@@ -327,6 +327,11 @@ class Cache(Generic[Value]):
         while self.size > self.most and len(self._held) > 1:
             self.drop(next(iter(self._held)))
 
+    def clear(self) -> None:
+        """Forget all values."""
+        self._held.clear()
+        self.size = 0
+
     def drop(self, key: Hashable) -> None:
         """Forget a value."""
         found = self._held.pop(key, None)

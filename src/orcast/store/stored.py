@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self, TypeVar
 
@@ -81,8 +81,11 @@ class Store:
         self._cache = Cache[SeriesState](whole(memory, "bytes of memory", 1, 2**50))
         self._changed: dict[int, SeriesState] = {}
         self._options: dict[Hashable, Options] = {}
+        # rolled-back transactions that had added series or options, and whether this one did
+        self.undone, self._added = 0, False
         self._pool: Pool | None = None
-        self._pool_version, self._pool_changed = -1, False
+        self._pool_version: int | None = None
+        self._pool_changed = False
         self._within, self._foreign = False, -1
         # time of the transaction
         self.now = 0
@@ -133,12 +136,13 @@ class Store:
             known.check(options if pool is None else {**options, "pool": pool}, name)
             return StoredSeries(self, name, found[0], known)
         limits.check("series", self.tables.count() + 1)
+        self._added = True
         plain = payoff is oracle is None and all(isinstance(each, PLAIN) for each in options.values())
         same = (space, pool, *sorted(options.items())) if plain else object()
         if same not in self._options:
             made = Recalibrator(space, payoff, oracle=oracle, pool=self.pool() if pool else None, **options)
             header = persistence.configuration(made) | {"sizes": None, "pool": bool(pool)}
-            number = self.tables.add_options(json.dumps(header, sort_keys=True))
+            number = self.add_options(header)
             if not plain:
                 same = number, made
             self._options[same] = self.options(number, **given)
@@ -146,6 +150,11 @@ class Store:
         if len(self._options) > limits.LIMITS.labels:
             self._options.clear()
         return StoredSeries(self, name, self.tables.add_series(key(name), known.number), known)
+
+    def add_options(self, header: Mapping[str, Any]) -> int:
+        """Number of options, which are added if they are new; after a rollback it may be that of others."""
+        self._added = True
+        return self.tables.add_options(json.dumps(header, sort_keys=True))
 
     def options(self, number: int, **given: Any) -> Options:
         """Options of series.
@@ -156,7 +165,7 @@ class Store:
         given : space, payoff and oracle, if their functions are not saved
         """
         if number not in self._options:
-            self._options[number] = Options(number, json.loads(self.tables.options(number)))
+            self._options[number] = Options(number, json.loads(self.tables.options(number)), self.undone)
         return self._options[number].given(**given)
 
     @locked
@@ -225,7 +234,7 @@ class Store:
     def _once(self, work: Callable[[], Result]) -> Result:
         if self._within or self._changed:
             self._reset()  # the end of the last one was interrupted
-        self._within = True
+        self._within, self._added = True, False
         try:
             with self.database.transaction():
                 self._foreign, self.now = self.database.foreign(), times.now()
@@ -248,8 +257,12 @@ class Store:
         self.forget()
         for number in self._changed:
             self._cache.drop(number)
-        self._pool_version, self._pool_changed = -1, False
+        self._pool_version, self._pool_changed = None, False
         self._changed.clear()
+        if self._added:
+            for held in (self._options, self.shared, self._cache):
+                held.clear()
+            self.undone, self._added = self.undone + 1, False
 
     def forget(self) -> None:
         """Load each series again when it is next used."""
@@ -266,7 +279,7 @@ class Store:
                     state.trimmed = until
         if not self.tables.put_states(self._changed.values()):
             raise Conflict("another version of a series")
-        if self._pool_changed and self._pool is not None:
+        if self._pool_changed and self._pool is not None and self._pool_version is not None:
             self._pool_version += 1
             self.tables.put_about("pool", self._pool_version, self._pool.encode())
 
@@ -277,13 +290,13 @@ class Store:
     # --- states
     def state(self, series: StoredSeries) -> SeriesState:
         """State of a series, as the last transaction left it; an error names the series."""
-        found = self._changed.get(series.number)
-        if found is not None:
+        changed = self._changed.get(series.number)
+        found = changed or self._cache.get(series.number)
+        if found is not None and found.name == series.name and (changed or found.seen == self._foreign):
             return found
-        found = self._cache.get(series.number)
-        if found is not None and found.seen == self._foreign:
-            return found
-        head = self.tables.head(series.number)
+        head = self.tables.head(series.number, key(series.name))
+        if head is None:
+            raise ValueError(f"expected a series of the store, got {short(series.name)}, whose opening was rolled back")
         if found is None or found.version != head[0]:
             try:
                 found = self._read(series, *head)
@@ -322,12 +335,13 @@ class Store:
     @locked
     def pool(self) -> Pool:
         """Pool of the store, as the last transaction left it."""
-        found = self.tables.about("pool")
+        version, value = self.tables.about("pool") or (-1, b"")
         if self._pool is None:
-            self._pool = Pool() if found is None else Pool.load(found[1])
-        elif found is not None and found[0] != self._pool_version:
-            self._pool.restore(Pool.load(found[1]).snapshot())
-        self._pool_version = -1 if found is None else found[0]
+            self._pool = Pool.load(value) if value else Pool()
+        elif version != self._pool_version:
+            empty: Any = (0, 0.0, 0.0)
+            self._pool.restore(Pool.load(value).snapshot() if value else empty)
+        self._pool_version = version
         return self._pool
 
     def pool_changed(self) -> None:

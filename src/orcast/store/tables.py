@@ -226,13 +226,13 @@ class Tables:
         query = "INSERT INTO series (name, options, version, trimmed) VALUES (?, ?, 0, 0) RETURNING number"
         return self.database.row(query, (name, options))[0]  # type: ignore[index,no-any-return]
 
-    def head(self, number: int) -> tuple[int, int, int]:
+    def head(self, number: int, name: str) -> tuple[int, int, int] | None:
         """Version of a series, its options, and the last event whose rounds were deleted.
 
         Other transactions do not change them from now on.
         """
-        query = f"SELECT version, options, trimmed FROM series WHERE number = ?{self.database.for_update}"
-        return self.database.row(query, (number,))  # type: ignore[return-value]
+        query = f"SELECT version, options, trimmed FROM series WHERE number = ? AND name = ?{self.database.for_update}"
+        return self.database.row(query, (number, name))
 
     def state(self, number: int) -> bytes | None:
         """State of a series, if one was written."""
