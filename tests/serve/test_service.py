@@ -127,6 +127,17 @@ def test_batch_answers_as_single_calls_bit_for_bit(served: Served, name: str) ->
     assert [{**each, "series": None} for each in batch] == [{**each, "series": None} for each in single]
 
 
+def test_pages_of_long_labels_are_short(served: Served, name: str) -> None:
+    labels = ["a" * 10**6, "b" * 10**6]
+    with oc.Client(served.url) as client:
+        series = client.series(name, labels=labels)
+        for t in range(5):
+            series.predict(dict.fromkeys(labels, 0.5), id=t)
+        page = client.request("GET", f"/v1/series/{quote(name)}/rounds")
+        assert len(page["rounds"]) == 2
+        assert [each["id"] for each in series.rounds()] == [4, 3, 2, 1, 0]
+
+
 def test_pages_of_rounds_with_equal_times_are_complete(served: Served, name: str) -> None:
     with oc.Client(served.url) as client:
         series = client.series(name, binary=True)
@@ -144,7 +155,7 @@ def test_names_of_any_characters_are_kept(served: Served, nasty: str) -> None:
         assert next(series.rounds())["id"] == nasty
         found, last = [], ""
         while last is not None:
-            answer = client.request("GET", f"/v1/series?limit=2&after={quote(last, safe='')}")
+            answer = client.request("GET", f"/v1/series?limit=2&after={last}")
             found, last = found + answer["series"], answer["next"]
         assert name in found
         assert len(found) == len(set(found))
@@ -163,6 +174,9 @@ def test_names_of_any_characters_are_kept(served: Served, nasty: str) -> None:
         (("GET", "/v1/series/" + "x" * 3000, None), 422),
         (("PUT", "/v1/series/", {}), 422),
         (("GET", "/v1/series?limit=-1", None), 422),
+        (("GET", "/v1/series?after=nobody", None), 422),
+        (("PUT", "/v1/series/a", {"labels": [str(k) for k in range(257)]}), 422),
+        (("PUT", "/v1/series/a", {"max_pending": 10_001}), 422),
         (("POST", "/v1/batch", b"[" * 100_000), 400),
         (("POST", "/v1/batch", b'{"lines": NaN}'), 400),
         (("POST", "/v1/batch", b"\xff"), 400),

@@ -20,8 +20,10 @@ import orcast
 from orcast.serve.guard import (
     BODY_BYTES,
     LINES,
+    PAGE_BYTES,
     ROUNDS,
     SECONDS,
+    SETTINGS,
     WAITING,
     Bodies,
     Guard,
@@ -34,6 +36,7 @@ from orcast.serve.guard import (
     Tokens,
 )
 from orcast.serve.messages import ENDPOINTS, Endpoint, decoded, encoded, openapi, whole_number
+from orcast.spaces import Labels
 from orcast.store import Store, StoredSeries
 from orcast.store.calls import (
     LINE,
@@ -47,6 +50,7 @@ from orcast.store.calls import (
     whole_round,
 )
 from orcast.store.states import Cache
+from orcast.store.tables import from_key
 from orcast.store.times import text_of
 from orcast.validation import quietly, short
 
@@ -212,15 +216,21 @@ class Service:
     # --- series
     def list_series(self, call: Call) -> Answer:
         """Answer with names of series, by pages."""
-        limit = call.limit()
-        names = list(map(str, self.store.names(call.query.get("after"), limit + 1)))
-        return {"series": names[:limit], "next": names[limit - 1] if len(names) > limit else None}
+        after, limit = call.query.get("after") or None, call.limit()
+        start = whole_number(after, "after (next of the page before)", 0, len(self.store))
+        found = self.store.tables.names(start, limit + 1)
+        names = [str(from_key(name)) for _, name, *_ in found[:limit]]
+        return {"series": names, "next": str(found[limit - 1][0]) if len(found) > limit else None}
 
     def open_series(self, call: Call) -> Answer:
         """Open a series, or find it with the same settings."""
         given = call.read((*SPACE, *OPTIONS))
         if call.series in UNREACHABLE:
             raise Refused(422, f"expected a name that a path can hold, got {short(call.series)}")
+        for name, most in SETTINGS.items():
+            found = len(given[name]) if name == "labels" and name in given else given.get(name, 0)
+            if found > most:
+                raise Refused(422, f"expected at most {most} as {name} of a series of the service, got {found}")
         options = {name: given.pop(name) for name in OPTIONS if name in given}
         return _series(self.store.series(call.series, space=space_of(given), **options))
 
@@ -230,10 +240,13 @@ class Service:
 
     def history(self, call: Call) -> Answer:
         """Answer with the last rounds of a series, by pages."""
-        limit = call.limit()
+        series, limit = self._known(call.series), call.limit()
+        if isinstance(series.space, Labels):
+            each = sum(len(str(label)) + 24 for label in series.space.labels)
+            limit = min(limit, max(1, PAGE_BYTES // each))  # the others are on the next pages
         before, _, event = call.query.get("before", "").partition(",")
         since = whole_number(event or None, "event", 0, 2**53)
-        found = self._known(call.series).history(limit + 1, before=before or None, event=since)
+        found = series.history(limit + 1, before=before or None, event=since)
         rounds = [whole_round(each) for each in found[:limit]]
         last = found[limit - 1] if len(found) > limit else None
         return {"rounds": rounds, "next": None if last is None else f"{text_of(last.target_at)},{last.opened}"}

@@ -46,9 +46,11 @@ HEADERS = (
 
 
 # Caps: bytes of a body, and of all bodies of requests that are not answered yet; lines of a batch; rounds, or names of
-# series, of an answer; requests that may wait for the store; seconds for reading a body, and for an answer.
+# series, of an answer; bytes of the forecasts of labels in an answer; labels, and pending rounds, of a series;
+# requests that may wait for the store; seconds for reading a body, and for an answer.
 BODY_BYTES, ALL_BYTES = 8 * 2**20, 64 * 2**20
-LINES, ROUNDS, WAITING, SECONDS = 10_000, 1_000, 1_000, 30.0
+LINES, ROUNDS, PAGE_BYTES, WAITING, SECONDS = 10_000, 1_000, 4 * 2**20, 1_000, 30.0
+SETTINGS = {"labels": 256, "max_pending": 10_000}
 
 
 class Refused(Exception):

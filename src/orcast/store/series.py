@@ -79,7 +79,7 @@ class Options:
         if found is None:
             recal = self.make(pool)
             found = Shared(recal, State.of(recal))
-            store.shared.put(self._same, found, 1)
+            store.shared.put(self._same, found, found.size)
         return found
 
     @cached_property

@@ -22,7 +22,7 @@ from orcast.ledger import Certificate
 from orcast.packed import pack_row, record_fields, unpack_row
 from orcast.recalibrator import Recalibrator
 from orcast.rounds import PendingRound, check_counters
-from orcast.spaces import Binary, OrderedSpace, Space
+from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 
 Array = NDArray[np.float64]
 Value = TypeVar("Value")
@@ -31,8 +31,8 @@ Shapes = dict[str, tuple[Any, tuple[int, ...]]]
 COUNTERS = 5  # issued, reserved slack, usual lag (nan before any), pending rounds, event of the series
 CERTIFICATE = tuple(Certificate.__dataclass_fields__)
 _CERTIFICATE, _NUMBER = struct.Struct(f"<{len(CERTIFICATE)}d").pack, struct.Struct("<d").pack
-# Recalibrators that are kept, one for each set of options.
-MOST_RECALIBRATORS = 1000
+# Bytes of the recalibrators that are kept, one for each set of options, and of one beside its tables.
+RECALIBRATORS_BYTES, RECALIBRATOR_BYTES = 2**28, 2**18
 # Bytes of a series in memory beside its numbers, and of a pending round.
 SERIES_BYTES, ROUND_BYTES = 1500, 1500
 
@@ -255,11 +255,13 @@ class SeriesState:
         Returns the pending rounds whose numbers have to be written now.
         """
         self.version += 1
-        self.pending, before = dict(recal.rounds.pending), self.kept.event
+        before = self.kept.event
         self.held = State.of(recal, self.version, self.held if issued else None)
         if issued:
+            id = next(reversed(recal.rounds.pending))
+            self.pending[id] = recal.rounds.pending[id]  # one is added, since a copy of many takes long
             return []
-        self.kept, self.rewritten = self.held, True
+        self.pending, self.kept, self.rewritten = dict(recal.rounds.pending), self.held, True
         return [(id, entry) for id, entry in self.pending.items() if entry.attached > before]
 
 
@@ -289,6 +291,13 @@ class Shared:
     recal: Recalibrator
     fresh: State
     loaded: SeriesState | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory, about; labels have a payoff for each pair."""
+        space = self.recal.space
+        pairs = 8 * space.cells**2 if isinstance(space, FiniteSpace) else 0
+        return RECALIBRATOR_BYTES + pairs + self.fresh.nbytes
 
     def load(self, state: SeriesState) -> Recalibrator:
         """The recalibrator with the rounds of a series."""

@@ -22,7 +22,7 @@ from orcast.store import log, times
 from orcast.store.database import PATIENCE, Conflict, connect
 from orcast.store.series import Options, StoredSeries
 from orcast.store.states import (
-    MOST_RECALIBRATORS,
+    RECALIBRATORS_BYTES,
     Cache,
     SeriesState,
     Shared,
@@ -77,7 +77,7 @@ class Store:
         self.lock = threading.RLock()
         self.database = connect(url, sync=sync)
         self.tables = Tables(self.database)
-        self.shared = Cache[Shared](MOST_RECALIBRATORS)
+        self.shared = Cache[Shared](RECALIBRATORS_BYTES)
         self._cache = Cache[SeriesState](whole(memory, "bytes of memory", 1, 2**50))
         self._changed: dict[int, SeriesState] = {}
         self._options: dict[Hashable, Options] = {}
@@ -169,16 +169,9 @@ class Store:
         return self._options[number].given(**given)
 
     @locked
-    def names(self, after: str | int | None = None, limit: int | None = None) -> list[Any]:
-        """Names of the series, in the order of their creation.
-
-        Parameters
-        ----------
-        after : only those after this name
-        limit : largest number of names
-        """
-        found = self.tables.names("" if after is None else key(after), limit)
-        return [from_key(name) for _, name, *_ in found]
+    def names(self) -> list[Any]:
+        """Names of the series, in the order of their creation."""
+        return [from_key(name) for _, name, *_ in self.tables.names()]
 
     @locked
     def recent(self, limit: int) -> list[Any]:

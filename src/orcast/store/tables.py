@@ -202,11 +202,10 @@ class Tables:
         """Number of series, none of which is ever deleted."""
         return self.database.row("SELECT max(number) FROM series")[0] or 0  # type: ignore[index]
 
-    def names(self, after: str = "", limit: int | None = None) -> list[tuple[int, str, int, int]]:
-        """Number, name, options and version of all series, or of those after a name."""
-        found = self.find_series(after)
+    def names(self, after: int = 0, limit: int | None = None) -> list[tuple[int, str, int, int]]:
+        """Number, name, options and version of all series, or of those after a number."""
         query = "SELECT number, name, options, version FROM series WHERE number > ? ORDER BY number LIMIT ?"
-        return self.database.rows(query, (0 if found is None else found[0], LARGE if limit is None else limit))
+        return self.database.rows(query, (after, LARGE if limit is None else limit))
 
     def recent(self, limit: int) -> list[str]:
         """Names of the series of the rounds about the latest times."""
