@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -110,8 +111,9 @@ class Rounds:
     def check_new(self, id: Hashable) -> None:
         """Refuse an id that cannot be saved, or is pending."""
         if id is not None:
-            plain_id(id)
-            if id in self.pending:
+            plain, moment = plain_id(id), isinstance(id, (datetime.date, np.datetime64))
+            # a time may equal one of another type under another hash
+            if id in self.pending or (moment and plain in map(plain_id, self.pending)):
                 raise ValueError(f"expected a new id, got {short(id)}, which is pending already")
 
     def find(self, id: Hashable) -> PendingRound:

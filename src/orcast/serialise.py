@@ -56,7 +56,7 @@ def features_to_json(value: Any) -> Any:
         return {"tuple": [features_to_json(each) for each in value]}
     if isinstance(value, list):
         return [features_to_json(each) for each in value]
-    return plain_id(value)
+    return _plain(value)
 
 
 def features_from_json(data: Any) -> Any:
@@ -81,20 +81,37 @@ def features_from_json(data: Any) -> Any:
 
 
 def plain_id(id: object) -> Any:
-    """Check an id that can be saved, and convert it to plain data."""
-    if id is None or isinstance(id, (str, bool)) or (isinstance(id, float) and math.isfinite(id)):
-        return id
-    if isinstance(id, int) and id.bit_length() < MOST_BITS:
-        return id
-    if isinstance(id, np.integer) and id.dtype.kind in "iu":
-        return int(id)
+    """Check an id that can be saved, and convert it to plain data, alike for ids that are equal.
+
+    >>> plain_id((1.0, True)) == plain_id((1, 1))
+    True
+    """
     if isinstance(id, tuple):
         return {"tuple": [plain_id(part) for part in id]}
-    if isinstance(id, np.datetime64) and not np.isnat(id):
-        return {"datetime64": str(id), "unit": np.datetime_data(id.dtype)[0]}
-    if isinstance(id, datetime.date) and id == id:
-        return {"datetime" if isinstance(id, datetime.datetime) else "date": id.isoformat()}
-    raise TypeError(f"expected an id of text, whole or finite numbers, dates, or tuples of these, got {short(id)}")
+    if isinstance(id, bool) or (isinstance(id, float) and id.is_integer()):
+        id = int(id)
+    if isinstance(id, np.datetime64):
+        moment = id.astype("datetime64[us]")
+        if isinstance(moment.item(), datetime.datetime) and moment.astype(id.dtype) == id:
+            id = moment.item()
+    if isinstance(id, datetime.datetime) and id.tzinfo is not None:
+        id = id.astimezone(datetime.UTC)
+    return _plain(id)
+
+
+def _plain(value: object) -> Any:
+    """Check a value that can be saved, and convert it to plain data."""
+    if value is None or isinstance(value, (str, bool)) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, int) and value.bit_length() < MOST_BITS:
+        return value
+    if isinstance(value, np.integer) and value.dtype.kind in "iu":
+        return int(value)
+    if isinstance(value, np.datetime64) and not np.isnat(value):
+        return {"datetime64": str(value), "unit": np.datetime_data(value.dtype)[0]}
+    if isinstance(value, datetime.date) and value == value:
+        return {"datetime" if isinstance(value, datetime.datetime) else "date": value.isoformat()}
+    raise TypeError(f"expected an id of text, whole or finite numbers, dates, or tuples of these, got {short(value)}")
 
 
 def id_from_plain(data: Any) -> Hashable:
@@ -140,6 +157,5 @@ def _digest(id: Hashable) -> int:
     if type(id) is str:
         text = id.encode(errors="surrogatepass")
     else:
-        whole = isinstance(id, (int, np.integer)) or (isinstance(id, float) and id.is_integer())
-        text = b"\0%d" % int(id) if whole else b"\0" + json.dumps(plain_id(id)).encode()  # type: ignore[call-overload]
+        text = b"\0" + json.dumps(plain_id(id)).encode()
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "little", signed=True)

@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,35 @@ def test_rolled_back_transactions_leave_nothing(url: Url, opened: Open) -> None:
     store.series("e", space=oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
     with pytest.raises(ValueError, match="'d', whose opening was rolled back"):
         stale[0].predict(0.5)
+
+
+UTC, EAST = timezone.utc, timezone(timedelta(hours=5))  # noqa: UP017
+EQUAL_IDS: list[list[Any]] = [
+    [datetime(2026, 1, 1, 7, tzinfo=UTC), datetime(2026, 1, 1, 12, tzinfo=EAST)],
+    [(1,), (1.0,), (True,)],
+    [np.datetime64("2026-01-01"), np.datetime64("2026-01-01T00", "h"), datetime(2026, 1, 1)],
+    [True, 1, 1.0, np.int64(1)],
+]
+
+
+@pytest.mark.parametrize("ids", EQUAL_IDS)
+def test_equal_ids_are_one(ids: list[Any], tmp_path: Path, opened: Open) -> None:
+    series, recal = opened(tmp_path / "db").series("wind", space=oc.Interval(0, 100)), oc.Recalibrator()
+    p = series.predict(oc.Normal(50, 5), id=ids[0])
+    recal.predict(oc.Normal(50, 5), id=ids[0])
+    for id in ids[1:]:
+        assert same(series.predict(oc.Normal(50, 5), id=id), p)
+        with pytest.raises(ValueError, match="another forecast for"):
+            series.predict(oc.Normal(51, 5), id=id)
+        with pytest.raises(ValueError, match="which is pending already"):
+            recal.predict(oc.Normal(50, 5), id=id)
+    series.update(40, id=ids[-1])
+    again = opened(tmp_path / "db").series("wind")
+    again.update(40, id=ids[0])
+    recal.update(40, id=ids[0])
+    with pytest.raises(ValueError, match="which was settled"):
+        recal.predict(oc.Normal(50, 5), id=ids[-1])
+    assert (again.guarantee.rounds, again.pending, len(again.history())) == (1, (), 1)
 
 
 # --- many processes

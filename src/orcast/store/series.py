@@ -16,7 +16,7 @@ from orcast.rounds import checked_mode
 from orcast.serialise import features_to_json, plain_features
 from orcast.store import replay, times
 from orcast.store.states import SeriesState, Shared, State, encode_record, forecast_bytes, rows_bytes, sizes_of
-from orcast.store.tables import BASE, UNNAMED, StoredRound, from_key, key, outcome_from, outcome_text, shown
+from orcast.store.tables import BASE, UNNAMED, StoredRound, as_stored, from_key, key, outcome_from, outcome_text, shown
 from orcast.validation import short
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class StoredSeries:
         """`predict`, with the stored round as result."""
         at = None if issued is None else times.microseconds(issued, "issued")
         about = at if target is None else times.microseconds(target, "target")
-        names = key(id), None if horizon is None else key(horizon)
+        names, id = (key(id), None if horizon is None else key(horizon)), as_stored(id)
 
         def work() -> StoredRound:
             now = self.store.now
@@ -312,6 +312,8 @@ class StoredSeries:
         before = None if likely else self._find(row.key or UNNAMED)
         if before is not None and self._repeats(before, row, id):
             return self._again(before)
+        if before is None and id is not None and id in state.pending:  # times that differ by less than a microsecond
+            raise ValueError(f"expected a new id, got {short(id)}, which is pending already")
         entry = recal.rounds.issue(rows, features, id=id)
         row.opened = entry.attached = state.version + 1
         row.found, row.evicted = recal.rounds.forecast(entry), evicted
@@ -359,7 +361,7 @@ class StoredSeries:
 
     def _settle(self, id: Hashable, at: int | None, outcome: Callable[[Recalibrator], Any] | None) -> StoredRound:
         """Settle a round with its outcome, or drop it."""
-        state = self.store.state(self)
+        state, id = self.store.state(self), as_stored(id)
         recal = self._loaded(state)
         y = None if outcome is None else outcome_text(outcome(recal))
         row = self._find(key(id))

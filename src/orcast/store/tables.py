@@ -37,8 +37,6 @@ LARGE = 2**53
 
 def key(id: Any) -> str:
     """Text of an id or a name, alike for those that are equal."""
-    if isinstance(id, bool) or (isinstance(id, float) and id.is_integer()):
-        id = int(id)
     text = str(id) if type(id) is int else json.dumps(plain_id(id))
     limits.check("id_characters", len(text))
     return text
@@ -49,6 +47,11 @@ def from_key(text: str | None) -> Any:
     if text is None:
         return None
     return int(text) if text.isdecimal() else id_from_plain(json.loads(text))
+
+
+def as_stored(id: Any) -> Any:
+    """An id as it is read from the store: equal ones become one."""
+    return id if type(id) in (int, str) else from_key(key(id))
 
 
 @dataclass(slots=True, eq=False)
