@@ -174,7 +174,7 @@ def test_names_of_any_characters_are_kept(served: Served, nasty: str) -> None:
         (("GET", "/v1/series/" + "x" * 3000, None), 422),
         (("PUT", "/v1/series/", {}), 422),
         (("GET", "/v1/series?limit=-1", None), 422),
-        (("GET", "/v1/series?after=nobody", None), 422),
+        (("GET", "/v1/series?after=x", None), 422),
         (("PUT", "/v1/series/a", {"labels": [str(k) for k in range(257)]}), 422),
         (("PUT", "/v1/series/a", {"max_pending": 10_001}), 422),
         (("POST", "/v1/batch", b"[" * 100_000), 400),
