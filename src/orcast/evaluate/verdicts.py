@@ -76,8 +76,7 @@ def alarm_texts(evaluation: Evaluation) -> tuple[str, list[str]]:
     plural = "s" if len(named) > 1 else ""
     which = f" on {len(named):,} of {len(found):,} series (expected share of false ones: at most {ALPHA:.0%})"
     texts = [f"{each.name}: {each.text}" if several else each.text for each in named]
-    more = [f"and {len(texts) - MOST_NAMED:,} more"] if len(texts) > MOST_NAMED else []
-    return f"Alarm{plural}{which if several else ''}", texts[:MOST_NAMED] + more
+    return f"Alarm{plural}{which if several else ''}", _first(texts)
 
 
 def summary(evaluation: Evaluation) -> dict[str, Any]:
@@ -289,10 +288,14 @@ def _far_series(evaluation: Evaluation) -> str:
     return f"{many} are far off (the {level_name(share)} interval covers {texts})" if far.size else ""
 
 
-def _few(texts: list[str], join: str = ", ") -> str:
+def _few(texts: list[str]) -> str:
+    """The first texts in one."""
+    return ", ".join(_first(texts))
+
+
+def _first(texts: list[str]) -> list[str]:
     """The first texts, and how many more there are."""
-    more = len(texts) - min(len(texts), MOST_NAMED)
-    return join.join([*texts[:MOST_NAMED], *([f"and {more:,} more"] if more else [])])
+    return texts[:MOST_NAMED] + ([f"and {len(texts) - MOST_NAMED:,} more"] if len(texts) > MOST_NAMED else [])
 
 
 def _quantile_faults(evaluation: Evaluation, side: str) -> list[str]:
