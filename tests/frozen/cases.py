@@ -546,25 +546,6 @@ def _table(rows: int, seed: int) -> tuple[Any, Any]:
     return X, 50.0 + X @ [8.0, -5.0, 2.0] + rng.normal(0.0, 4.0 + 3.0 * np.abs(X[:, 0]))
 
 
-@case("skpro", "pandas")
-def skpro() -> Answers:
-    import pandas as pd
-    from sklearn.linear_model import LinearRegression
-    from skpro.regression.residual import ResidualDouble
-
-    from orcast.integrations.skpro import RecalibratedProbaRegressor
-
-    X, y = _table(120, 43)
-    X, y = pd.DataFrame(X, columns=list("abc")), pd.DataFrame({"y": y})
-    model = RecalibratedProbaRegressor(ResidualDouble(LinearRegression()), low=0, high=100).fit(X[:80], y[:80])
-    found = {"before": model.predict_quantiles(X[80:90], alpha=LEVELS).to_numpy()}
-    model.update(X[80:110], y[80:110])
-    return found | {
-        "after": model.predict_quantiles(X[110:], alpha=LEVELS).to_numpy(),
-        "mean": model.predict(X[110:]).to_numpy(),
-    }
-
-
 @case("sklearn")
 def sklearn() -> Answers:
     from sklearn.linear_model import LinearRegression, LogisticRegression

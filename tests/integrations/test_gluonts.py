@@ -187,17 +187,6 @@ def test_of_the_real_library() -> None:
     assert 0.0 < metrics["mean_wQuantileLoss"] < 1.0
 
 
-def test_a_predictor_is_written_and_read(tmp_path: Path) -> None:
-    y = outcomes()
-    predictor = RecalibratedPredictor(naive(), quantiles=LEVELS, low=0)
-    assert (predictor.prediction_length, predictor.lead_time) == (2, 0)
-    rolling(predictor, y, 20, 30)
-    predictor.serialize(tmp_path)
-    again: Any = Predictor.deserialize(tmp_path)
-    assert isinstance(again, RecalibratedPredictor)
-    assert all(map(same, rolling(predictor, y, 30, 50), rolling(again, y, 30, 50)))
-
-
 def test_asking_a_predictor_again_is_the_same() -> None:
     y = outcomes()
     predictor = RecalibratedPredictor(naive())

@@ -25,8 +25,7 @@ from sktime.forecasting.naive import NaiveForecaster
 from sktime.forecasting.trend import TrendForecaster
 from sktime.utils.estimator_checks import check_estimator
 
-from orcast.integrations.skpro import LEVELS
-from orcast.integrations.sktime import FINE, ForecastDistribution, RecalibratedForecaster
+from orcast.integrations.sktime import FINE, LEVELS, ForecastDistribution, RecalibratedForecaster
 
 # what sktime 1.2 says of its next version whenever a forecaster is made
 pytestmark = pytest.mark.filterwarnings("ignore:The default of config:FutureWarning")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -219,18 +217,3 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
         forecasts = self.predictor.predict(entries, **kwargs)
         options = {"state": self.state, "quantiles": self.quantiles, "lead_time": self.lead_time, **self.options}
         yield from recalibrate(forecasts, entries, **options)
-
-    def serialize(self, path: Path) -> None:
-        """Write predictor and state into a folder; the state knows its options once there was a forecast."""
-        super().serialize(path)
-        (path / "predictor").mkdir(exist_ok=True)
-        self.predictor.serialize(path / "predictor")
-        self.state.save(path / "state.orcast")
-        (path / "quantiles.json").write_text(json.dumps(self.quantiles))
-
-    @classmethod
-    def deserialize(cls, path: Path, **kwargs: Any) -> RecalibratedPredictor:
-        """Read both again."""
-        predictor = Predictor.deserialize(path / "predictor", **kwargs)
-        quantiles = json.loads((path / "quantiles.json").read_text())
-        return cls(predictor, state=FrameState.load(path / "state.orcast"), quantiles=quantiles)

@@ -18,14 +18,14 @@ from orcast.forecasts import PERCENTS, Forecast
 from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
 from orcast.integrations.common import needs, quantile_columns
-from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.payoffs import Payoff
 from orcast.spaces import between
 from orcast.spaces.base import whole
 from orcast.validation import number, short
 
-with needs("sktime", "pandas", "sktime"):
+with needs("sktime", "pandas", "skpro", "sktime"):
     import pandas as pd  # type: ignore[import-untyped]
+    from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
     from sktime.forecasting.base import BaseForecaster, ForecastingHorizon  # type: ignore[import-untyped]
 
 __all__ = ["ForecastDistribution", "RecalibratedForecaster"]
@@ -34,6 +34,8 @@ Array = NDArray[np.float64]
 
 # Rows of a long history that are replayed by default: for each the forecaster is fitted and asked.
 REPLAYED = 300
+# Quantiles that a forecaster is asked for; a Gaussian comes through as it is.
+LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 # Levels that a distribution is made of.
 FINE = (0.001, 0.005, *PERCENTS.tolist(), 0.995, 0.999)
 # Errors of a forecaster whose history is too short for it.
@@ -50,6 +52,89 @@ LIKE_IT = (
     "X-y-must-have-same-index",
     "enforce_index_type",
 )
+
+
+class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
+    """Forecasts as a distribution of skpro, exact in ``ppf``, ``cdf``, ``pdf``, ``mean``, ``var`` and ``energy``.
+
+    Parameters
+    ----------
+    forecasts
+        One :class:`orcast.Forecast`, or rows of them.
+    index, columns
+        Names of the rows and columns.
+
+    Examples
+    --------
+    >>> import orcast as oc
+    >>> from orcast.integrations.sktime import ForecastDistribution
+    >>> p = ForecastDistribution(oc.Forecast([0, 1], [1, 3], [0.5, 0.5]))
+    >>> float(p.mean()), float(p.cdf(0.5)), float(p.ppf(0.75))
+    (1.25, 0.25, 2.0)
+    """
+
+    _tags = {  # noqa: RUF012
+        "capabilities:approx": ["pdfnorm"],
+        "capabilities:exact": ["mean", "var", "energy", "pdf", "log_pdf", "cdf", "ppf"],
+        "distr:measuretype": "mixed",
+        "distr:paramtype": "nonparametric",
+        "broadcast_init": "on",
+    }
+
+    def __init__(self, forecasts: Any, index: Any = None, columns: Any = None) -> None:
+        self.forecasts = forecasts
+        super().__init__(index=index, columns=columns)
+
+    def _each(self, read: Any, *at: Any) -> Any:
+        """A number of each forecast, and of a number for each."""
+        return np.vectorize(read, otypes=[np.float64])(self._bc_params["forecasts"], *at)
+
+    def _mean(self) -> Any:
+        return self._each(Forecast.mean)
+
+    def _var(self) -> Any:
+        return self._each(Forecast.var)
+
+    def _cdf(self, x: Any) -> Any:
+        return self._each(Forecast.cdf, x)
+
+    def _ppf(self, p: Any) -> Any:
+        return self._each(Forecast.quantile, p)
+
+    def _pdf(self, x: Any) -> Any:
+        return self._each(Forecast.pdf, x)
+
+    def _log_pdf(self, x: Any) -> Any:
+        with np.errstate(divide="ignore"):
+            return np.log(self._pdf(x))
+
+    def _energy_self(self) -> Any:
+        return self._each(_spread).sum(axis=-1 if self.ndim else None)
+
+    def _energy_x(self, x: Any) -> Any:
+        return self._each(_distance, x).sum(axis=-1 if self.ndim else None)
+
+    def _iat(self, rowidx: int, colidx: int) -> ForecastDistribution:
+        return type(self)(self._bc_params["forecasts"][rowidx, colidx])
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Examples for skpro's checks."""
+        low, high = Forecast([0, 1], [1, 3], [0.5, 0.5]), Forecast([-np.inf, 2], [2, 3], [0.2, 0.8])
+        atom = Forecast([0, 1, 1], [1, 1, 3], [0.25, 0.5, 0.25])
+        rows = {"forecasts": [[low, high], [atom, low], [high, high]], "columns": pd.Index(["a", "b"])}
+        return [{**rows, "index": pd.Index([3, 1, 2])}, {"forecasts": low}, {"forecasts": [[atom]]}]
+
+
+def _distance(p: Forecast, x: float) -> float:
+    """E|X - x|."""
+    return p.crps(x) + 0.5 * _spread(p)
+
+
+def _spread(p: Forecast) -> float:
+    """E|X - Y| = 2 (E|X - x| - crps(x)) of two draws, at an end of a cell as x, where quadrature is exact."""
+    x = float(p.right[0] if np.isfinite(p.right[0]) else p.left[0])
+    return 2.0 * (p.expect(lambda y: np.abs(y - x)) - p.crps(x))
 
 
 class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
