@@ -15,7 +15,7 @@ from orcast.evaluate.metrics import LEVELS
 from orcast.forecasts import Forecast
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
 from orcast.spaces.base import LARGEST
-from orcast.testing.consequences import as_given, candidates, payoffs_of, squares_after, worst_outcome
+from orcast.testing import as_given, candidates, payoffs_of, squares_after, worst_outcome
 
 Array = NDArray[np.float64]
 Ids = tuple[Hashable, ...]

@@ -15,9 +15,17 @@ from orcast.forecaster import Forecaster
 from orcast.payoffs import NoRegret, Payoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
-from orcast.testing import check_guarantee, check_payoff
-from orcast.testing.checks import cell_payoffs_of, dense_engine, features_of, random_masses, settle_checked, some_expert
-from orcast.testing.consequences import as_given
+from orcast.testing import (
+    as_given,
+    cell_payoffs_of,
+    check_guarantee,
+    check_payoff,
+    dense_engine,
+    features_of,
+    random_masses,
+    settle_checked,
+    some_expert,
+)
 
 
 def check_table(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12, seed: int = 0) -> None:

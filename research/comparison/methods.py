@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from orcast.forecaster import Forecaster
+from orcast.forecaster import Forecaster, Recalibrator
 from orcast.pool import Pool
-from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Space
 from orcast.spaces.ordered import between
 from research import rivals

@@ -23,6 +23,7 @@ from orcast.evaluate import metrics as metrics
 from orcast.evaluate import monitor as monitor
 from orcast.evaluate import plots as plots
 from orcast.forecaster import Forecaster as Forecaster
+from orcast.forecaster import Recalibrator as Recalibrator
 from orcast.forecasts import Forecast as Forecast
 from orcast.frame import FrameState as FrameState
 from orcast.frame import recalibrate as recalibrate
@@ -39,7 +40,6 @@ from orcast.payoffs import NoRegret as NoRegret
 from orcast.payoffs import QuantileCalibration as QuantileCalibration
 from orcast.payoffs import Recipe as Recipe
 from orcast.pool import Pool as Pool
-from orcast.recalibrator import Recalibrator as Recalibrator
 from orcast.scores import CRPS as CRPS
 from orcast.scores import MSE as MSE
 from orcast.scores import Brier as Brier

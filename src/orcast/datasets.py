@@ -21,8 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "EXPERTS",
-    "NAMES",
-    "TABLES",
     "ForecastStream",
     "Series",
     "load",
@@ -73,11 +71,7 @@ _FILES = {
     )),
 }  # fmt: skip
 
-TABLES = {"measles": "measles_us_1955_weekly.csv.gz", "seattle": "weather_seattle_2012_daily.csv.gz"}
-"""Names of the tables, with their files."""
-
-NAMES = tuple(_FILES)
-"""Names of the series."""
+_TABLES = {"measles": "measles_us_1955_weekly.csv.gz", "seattle": "weather_seattle_2012_daily.csv.gz"}
 
 
 def _rows(file: str) -> list[dict[str, str]]:
@@ -100,7 +94,7 @@ def load(name: str) -> Series:
     array([59.37, 59.37, 59.5 ])
     """
     if name not in _FILES:
-        raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
+        raise ValueError(f"expected one of {', '.join(_FILES)}, got {name!r}")
     file, column, series = _FILES[name]
     return replace(series, values=np.array([float(row[column]) for row in _rows(file)]))
 
@@ -125,9 +119,9 @@ def table(name: str) -> dict[str, NDArray[Any]]:
     >>> list(columns), columns["temp_max"][:2]
     (['date', 'precipitation', 'temp_max', 'temp_min', 'wind'], array([12.8, 10.6]))
     """
-    if name not in TABLES:
-        raise ValueError(f"expected one of {', '.join(TABLES)}, got {name!r}")
-    rows = _rows(TABLES[name])
+    if name not in _TABLES:
+        raise ValueError(f"expected one of {', '.join(_TABLES)}, got {name!r}")
+    rows = _rows(_TABLES[name])
     return {
         column: np.array([row[column] or "nan" for row in rows], "datetime64[D]" if column == "date" else np.float64)
         for column in rows[0]
@@ -261,11 +255,6 @@ def stream(series: Series, expert: str) -> ForecastStream:
     if expert not in EXPERTS:
         raise ValueError(f"expected one of {', '.join(EXPERTS)}, got {expert!r}")
     first = LAGS + WARMUP
-    if len(series) <= first or series.period + 1 > first:
-        raise ValueError(
-            f"expected a series longer than {first} steps with a period below {first}, "
-            f"got {len(series)} and {series.period}"
-        )
     mu, sd = EXPERTS[expert](series)
     chosen = slice(first, None if series.steps is None else first + series.steps)
     return ForecastStream(

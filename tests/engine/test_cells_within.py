@@ -14,8 +14,7 @@ from orcast.kernels import records
 from orcast.ledger import Account
 from orcast.payoffs import CellGrid, Payoff
 from orcast.payoffs.cell_payoffs import ContextCellPayoff, ExplicitCellPayoff, nodes_of, witness_on
-from orcast.testing import worst_outcome
-from orcast.testing.checks import some_expert
+from orcast.testing import some_expert, worst_outcome
 
 UNIT = oc.Interval(0, 1)
 

@@ -17,7 +17,7 @@ from orcast.engine.ordered import PLAYED, OrderedEngine
 from orcast.kernels.state import Round
 from orcast.payoffs import Payoff
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
-from orcast.testing.checks import cell_payoffs_of, dense_engine, random_masses
+from orcast.testing import cell_payoffs_of, dense_engine, random_masses
 
 SPACE = oc.Interval(-2, 10, cells=24, tail_cells=3)
 LINE = oc.Line(cells=24, tail_cells=3)

@@ -16,7 +16,7 @@ from helpers import engine_of
 from orcast.draws import uniform_draws
 from orcast.kernels.finite_rounds import published
 from orcast.ledger import CertificateField
-from orcast.testing.consequences import worst_outcome
+from orcast.testing import worst_outcome
 
 BINARY, LABELS = oc.Binary(), oc.Labels(["home", "draw", "away"])
 SPACES = pytest.mark.parametrize("space", [BINARY, LABELS, oc.Labels(range(10))], ids=["binary", "3 labels", "10"])

@@ -20,7 +20,7 @@ from orcast.ledger import Account, CertificateField
 from orcast.payoffs import Payoff
 from orcast.payoffs.base import CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
-from orcast.testing.checks import some_expert
+from orcast.testing import some_expert
 
 Vector = NDArray[np.float64]
 

@@ -23,7 +23,7 @@ from orcast.kernels import judging
 from orcast.kernels.state import Round
 from orcast.ledger import Account
 from orcast.payoffs import Payoff
-from orcast.testing.checks import some_expert
+from orcast.testing import some_expert
 
 SMALL = oc.Interval(0, 1, cells=8, tail_cells=1)
 # Three nodes integrate what is settled within a cell: polynomials of degree 4 at most.

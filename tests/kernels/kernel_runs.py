@@ -286,8 +286,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
 
     def attacked() -> Array:
         """What each outcome that Nature looks at would lead to."""
-        from orcast.testing import worst_outcome
-        from orcast.testing.consequences import candidates, squares_after
+        from orcast.testing import candidates, squares_after, worst_outcome
 
         recal = oc.Forecaster(space, everything, oracle=oc.Committee())
         rows = []

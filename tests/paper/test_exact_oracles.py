@@ -19,9 +19,7 @@ from orcast.payoffs import default_payoff
 from orcast.payoffs.triangulated import MomentBasedCalibration, SimplexCalibration
 from orcast.persistence import oracle_from_plain
 from orcast.spaces import OrderedSpace
-from orcast.testing import check_guarantee
-from orcast.testing.checks import some_expert
-from orcast.testing.consequences import as_given, candidates, squares_after
+from orcast.testing import as_given, candidates, check_guarantee, some_expert, squares_after
 
 LABELS = oc.Labels(["home", "draw", "away"])
 INTERVAL = oc.Interval(-2, 10, cells=24, tail_cells=3)

@@ -14,8 +14,7 @@ from orcast.paper import exact as path
 from orcast.paper.exact import Game, LogitPath, followed
 from orcast.payoffs import MomentBasedCalibration, SimplexCalibration
 from orcast.payoffs.cell_payoffs import AnswerCellPayoff, ExplicitCellPayoff, Witness, softmax
-from orcast.testing import check_guarantee
-from orcast.testing.consequences import candidates
+from orcast.testing import candidates, check_guarantee
 
 Vector = NDArray[np.float64]
 

@@ -19,8 +19,7 @@ from orcast.payoffs import CellGrid, CellPayoff, Payoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Space
-from orcast.testing import worst_outcome
-from orcast.testing.checks import cell_payoffs_of, random_masses, some_expert
+from orcast.testing import cell_payoffs_of, random_masses, some_expert, worst_outcome
 
 UNIT = oc.Interval(0, 1)
 INTERVAL, LINE = SPACES["interval"], SPACES["line"]

@@ -19,7 +19,7 @@ from orcast.payoffs.triangulated import (
     moment_mesh,
     simplex_mesh,
 )
-from orcast.testing.checks import cell_payoffs_of
+from orcast.testing import cell_payoffs_of
 
 Vector = NDArray[np.float64]
 

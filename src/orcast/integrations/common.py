@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from orcast.forecaster import Recalibrator
 from orcast.forecasts import as_levels
 from orcast.frame.names import CERTIFICATE, OWN
-from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Labels, Space, between
 
 

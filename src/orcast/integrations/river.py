@@ -11,12 +11,12 @@ import numpy as np
 
 from orcast.adapters import Normal, expert_row
 from orcast.features import FeatureReader
+from orcast.forecaster import Recalibrator
 from orcast.forecasts import Forecast
 from orcast.integrations.common import has_parameter, label_space, needs, recalibrator_for
 from orcast.ledger import Guarantee
 from orcast.monitors import Monitor
 from orcast.payoffs import Payoff
-from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.serialise import plain_features
 from orcast.spaces import Labels

@@ -16,11 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import Normal, Quantiles, expert_row
 from orcast.features import FeatureReader
+from orcast.forecaster import Recalibrator
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
 from orcast.integrations.common import has_parameter, increasing_levels, label_space, needs, recalibrator_for
 from orcast.payoffs import Payoff
-from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.serialise import plain_features
 from orcast.spaces.base import whole

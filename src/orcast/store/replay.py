@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from orcast.recalibrator import Recalibrator
+from orcast.forecaster import Recalibrator
 from orcast.store.states import SeriesState, State, decode_record, encode_record, rows_from
 from orcast.store.tables import StoredRound, Tables, outcome_from
 from orcast.validation import quietly, short

@@ -9,9 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from orcast import persistence
+from orcast.forecaster import Recalibrator
 from orcast.histories import ALONE
 from orcast.ledger import Guarantee
-from orcast.recalibrator import Recalibrator
 from orcast.rounds import checked_mode
 from orcast.serialise import features_to_json, plain_features
 from orcast.store import replay, times

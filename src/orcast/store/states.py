@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from orcast import limits
 from orcast.engine.ordered import OrderedEngine
+from orcast.forecaster import Recalibrator
 from orcast.forecasts import BinaryForecast, Forecast, forecast_on
 from orcast.kernels.reading import read_cells_arrays
 from orcast.ledger import Certificate
 from orcast.packed import pack_row, record_fields, unpack_row
-from orcast.recalibrator import Recalibrator
 from orcast.rounds import PendingRound, check_counters
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 

@@ -12,10 +12,10 @@ from typing import Any, Self, TypeVar
 
 from orcast import limits, persistence
 from orcast.engine import Oracle
+from orcast.forecaster import Recalibrator
 from orcast.locks import PAUSE, locked
 from orcast.payoffs import Payoff
 from orcast.pool import Pool
-from orcast.recalibrator import Recalibrator
 from orcast.spaces import Space
 from orcast.spaces.base import whole
 from orcast.store import log, times

@@ -10,7 +10,7 @@ from typing import Any
 
 from orcast import limits
 from orcast.adapters import Quantiles
-from orcast.recalibrator import Recalibrator
+from orcast.forecaster import Recalibrator
 from orcast.spaces import OrderedSpace
 from orcast.store import Store, StoredSeries
 from orcast.store.calls import LINE, SPACE, answer, checked, plain_space, read_forecast, space_of, verb_of
