@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport fabs, isnan
 from orcast.committee.series cimport observe
 from orcast.committee.spread cimport sort
@@ -22,14 +21,12 @@ cdef class Group:
     cdef readonly Py_ssize_t stream_count, series_count, pool_count, memo_size
     cdef WholeRow series_of, pool_of, below, above, shortest
     cdef Row streams, series, pools, mixing_row, prior_row
-    @cython.locals(n=Py_ssize_t)
     cpdef object point(self)
 
 cdef Row stream_row(Plan, Group, Py_ssize_t) noexcept nogil
 cdef Row series_row(Plan, Group, Py_ssize_t) noexcept nogil
 cdef Row pool_row(Plan, Group, Py_ssize_t) noexcept nogil
 cdef void close_pools(Plan, Group) noexcept nogil
-@cython.locals(target=Row)
 cdef void predict_experts(Plan, Group, Row, double, Row, Row, Workspace) noexcept nogil
 cdef void mix_experts(Plan, Group, Row, Row, Workspace) noexcept nogil
 cdef void leave_out_missing(Plan, Group, Row, Row) noexcept nogil

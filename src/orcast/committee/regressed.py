@@ -14,7 +14,7 @@ def spread_at(size):
 
 def predict(plan, options, known, base, state, shared, memo, out, w):
     """Quantiles around the centre of the regression."""
-    size = int(options[1])
+    size = whole_number(options[1])
     x, spread = cut(memo, X_AT, size), cut(state, spread_at(size), OWN_SIZE + plan.level_count)
     if size == OUTCOME_FEATURES:
         outcome_features(known, known.last, x)
@@ -27,7 +27,7 @@ def predict(plan, options, known, base, state, shared, memo, out, w):
 
 def update(plan, options, known, base, state, shared, memo, y, lag):
     """Learn from the outcome."""
-    size = int(options[1])
+    size = whole_number(options[1])
     x, spread = cut(memo, X_AT, size), cut(state, spread_at(size), OWN_SIZE + plan.level_count)
     cov, gain = cut(state, size, size * size), cut(state, spread_at(size) - size, size)
     if spread[COUNT] == 0.0:

@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport isnan, sqrt
 from orcast.committee.state cimport Known, Plan
 from orcast.kernels.rows cimport Row, cut, real_power

@@ -10,7 +10,7 @@ MEAN_RATE, MOST_SIZE = 0.01, 10.0
 
 def slot(time):
     """Place of a time in a ring."""
-    at = int(time)
+    at = whole_number(time)
     at = at % RING
     return at + RING if at < 0 else at
 
@@ -34,7 +34,7 @@ def ring_put(ring, newest, time, value):
         for i in range(RING):
             ring[i] = EMPTY
     elif time > newest:
-        gap = int(time - newest)
+        gap = whole_number(time - newest)
         for i in range(1, gap):
             ring[slot(newest + i)] = EMPTY
     elif time <= newest - RING:
@@ -45,7 +45,7 @@ def ring_put(ring, newest, time, value):
 
 def whole_seasons(season, lead):
     """Smallest number of steps that is a multiple of a season and at least `lead`."""
-    count = int((lead + season - 1.0) / season)
+    count = whole_number((lead + season - 1.0) / season)
     return season * max(count, 1)
 
 
@@ -81,7 +81,7 @@ def learn_seasons(plan, series, cov, ring, time, step):
         cov[i] *= KEPT
         if not isnan(before):
             cov[i] += step * before
-    count = int(series.outcomes)
+    count = whole_number(series.outcomes)
     if count % OFTEN == 0:
         if series.presumed_short == 0.0:
             series.short_season = best_season(plan, series, cov, 0, SHORT_SEASONS)
@@ -127,15 +127,14 @@ def observe(plan, row, time, y):
     newest = newest_of(series)
     if not isnan(ring_at(ring, newest, time)) or time <= newest - RING:
         return
-    late, first = time < newest, isnan(newest)
     step = y - series.y_0
     series.newest = ring_put(ring, newest, time, y)
     series.outcomes += 1.0
     learn_mean(series, y)
-    if late:
+    if time < newest:
         newest_three(series, ring)
         return
-    if first:
+    if isnan(newest):
         series.y_0 = series.y_1 = series.y_2 = y
         return
     series.y_2 = series.y_1

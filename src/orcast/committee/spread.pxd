@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport exp, fabs, isnan, log
 from orcast.committee.regression cimport dot, feature, solve_positive
 from orcast.committee.state cimport Known, Plan

@@ -58,7 +58,5 @@ cdef class Plan:
     cdef object attach(self)
 
 cpdef double root_of(double, double) noexcept nogil
-@cython.locals(stream="Stream *")
 cdef void new_stream(Plan, Row, double, double) noexcept nogil
-@cython.locals(series="Series *")
 cdef void new_series(Plan, Row, double, double) noexcept nogil

@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport fabs, isnan, sqrt
 from orcast.committee.series cimport newest_of, ring_at, ring_put, season_before
 from orcast.committee.spread cimport sort
@@ -29,5 +28,4 @@ cdef double pinball(Plan, Row, double) noexcept nogil
 cdef double smallest_loss(Plan, Row) noexcept nogil
 cdef void learn_weights(Plan, Row, Row, Row, double, Workspace) noexcept nogil
 cdef void update_stream(Plan, Row, Row, Row, double, double, Workspace) noexcept nogil
-@cython.locals(shared="Pool *")
 cdef void close_pool(Plan, Row) noexcept nogil

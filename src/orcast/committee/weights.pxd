@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport exp, sqrt
 from orcast.committee.state cimport Plan
 from orcast.kernels.rows cimport Row

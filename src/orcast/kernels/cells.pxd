@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport fabs, log
 from orcast.kernels.rows cimport (
     Row, Workspace, mark, numbers_of, power, readable_of, real_power, release, take, workspace
@@ -20,7 +19,6 @@ cdef double mean_of(Py_ssize_t, Row, Row, Row) noexcept nogil
 cdef double power_mean(double, double, Py_ssize_t) noexcept nogil
 cdef void log_masses(Py_ssize_t, Row, Row) noexcept nogil
 
-@cython.locals(n=Py_ssize_t)
 cpdef object cells_of(object, double, double, Py_ssize_t, double)
 cpdef Py_ssize_t locate_arrays(double, object, object, Py_ssize_t) except -1
 cpdef object rebin_arrays(Py_ssize_t, object, object, object, Py_ssize_t, object, object, object)

@@ -1,5 +1,5 @@
 from libc.math cimport fabs
-from orcast.kernels.equilibrium cimport crps_difference, level_share
+from orcast.kernels.equilibrium cimport crps_difference, level_share, means_of
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, take
 from orcast.kernels.state cimport Round, Rules
 

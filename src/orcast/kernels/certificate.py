@@ -129,13 +129,8 @@ def bound_mse_regrets(rules, n, round, p, at, linear, norm, w):
     for e in range(rules.experts):
         if round.mse_units[e] == 0.0:
             continue
-        mean_p = 0.0
-        mean_x = 0.0
         expert = cut(round.rivals, e * rules.capacity, rules.capacity)
-        for k in range(n):
-            middle = (0.5 * (left[k] + right[k]) - low) / span
-            mean_p += p[k] * middle
-            mean_x += expert[k] * middle
+        mean_p, mean_x = means_of(round, n, p, expert)
         c = round.mse_units[e] * (mean_p - mean_x)
         w.regret_means[2 * e] = c
         w.regret_means[2 * e + 1] = mean_p + mean_x

@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport exp, fabs, log
 from orcast.kernels.cells cimport power_mean
 from orcast.kernels.rows cimport Row, Workspace, cut, numbers_of, power, readable_of
@@ -18,7 +17,7 @@ cpdef double level_share(double, double, double) noexcept nogil
 cdef void power_table(Rules, double, double, Py_ssize_t, Row, Row, Workspace) noexcept nogil
 cdef void payoff(Rules, Round, double, Py_ssize_t, Row) noexcept nogil
 cdef void regret_payoff(Rules, Round, double, Py_ssize_t, Row) noexcept nogil
-cdef (double, double) means_of(Round, Py_ssize_t, Row) noexcept nogil
+cdef (double, double) means_of(Round, Py_ssize_t, Row, Row) noexcept nogil
 cdef double crps_difference(double, Py_ssize_t, Py_ssize_t, Row, Row, Row, Row) noexcept nogil
 
 cpdef object field_tables_arrays(object, object, object, object)

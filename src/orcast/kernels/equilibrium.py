@@ -239,19 +239,19 @@ def regret_payoff(rules, round, y, k, out):
             out[coordinate] = 0.0
             if round.mse_units[e] > 0.0:
                 expert = cut(round.rivals, e * rules.capacity, rules.capacity)
-                mean_p, mean_x = means_of(round, n, expert)
+                mean_p, mean_x = means_of(round, n, round.result, expert)
                 out[coordinate] = round.mse_units[e] * (mean_p - mean_x) * (mean_p + mean_x - 2.0 * t)
             coordinate += 1
 
 
-def means_of(round, n, expert):
-    """Means of the forecast and of an expert, in units of the window."""
+def means_of(round, n, p, expert):
+    """Means of a forecast p and of an expert, in units of the window."""
     low, span = round.info.low, round.info.high - round.info.low
     mean_p = 0.0
     mean_x = 0.0
     for j in range(n):
         middle = (0.5 * (round.left[j] + round.right[j]) - low) / span
-        mean_p += round.result[j] * middle
+        mean_p += p[j] * middle
         mean_x += expert[j] * middle
     return mean_p, mean_x
 

@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport isnan, sqrt
 from orcast.committee.spread cimport sort
 from orcast.kernels.ledger cimport miscalibration

@@ -57,7 +57,7 @@ def observe(rules, state, e, x, features):
 
 def member_masses(rules, state, at, features, p):
     """Fill the masses of a member; `at` is its number over all experts."""
-    n, used = rules.cells, int(finite_member_at(rules.members, at % rules.member_count).features)
+    n, used = rules.cells, whole_number(finite_member_at(rules.members, at % rules.member_count).features)
     theta, shift = cut(state.theta, at * FEATURES, FEATURES), cut(state.shift, at * n, n)
     top = -INF
     for k in range(n):
@@ -170,7 +170,7 @@ def newton(used, curvature, gradient, w):
 def step(rules, state, at, features, weight, y, w):
     """Update a member with an outcome in cell y; its masses are those of now, not of the forecast."""
     n, options = rules.cells, finite_member_at(rules.members, at % rules.member_count)
-    used, kept = int(options.features), options.discount
+    used, kept = whole_number(options.features), options.discount
     theta = cut(state.theta, at * FEATURES, FEATURES)
     curvature = cut(state.curvature, at * FEATURES * FEATURES, FEATURES * FEATURES)
     m = mark(w)

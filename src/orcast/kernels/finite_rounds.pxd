@@ -7,7 +7,8 @@ from orcast.kernels.finite_solver cimport (
 from orcast.kernels.finite_state cimport FiniteRival, FiniteRound, FiniteRules, FiniteState, finite_rival_at
 from orcast.kernels.ledger cimport available_slack, combine, miscalibration, settle, squared_norm, write_certificate
 from orcast.kernels.rows cimport (
-    Row, WholeRow, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, whole_of, workspace
+    Row, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, whole_number, whole_of,
+    workspace
 )
 from orcast.kernels.state cimport ROUND_LOG_SIZE, as_log
 
@@ -22,26 +23,18 @@ cdef void predict(
 ) noexcept nogil
 cdef double excess(FiniteRules, FiniteRound, Py_ssize_t, Py_ssize_t) noexcept nogil
 cdef void payoff(FiniteRules, FiniteRound, Py_ssize_t, Row) noexcept nogil
-@cython.locals(up=Py_ssize_t)
 cdef void publish(FiniteRules, FiniteRound, Row) noexcept nogil
-@cython.locals(drawn=bint, k=Py_ssize_t)
+@cython.locals(drawn=bint)
 cdef void count(FiniteRules, FiniteState, FiniteRound, Py_ssize_t, Workspace) noexcept nogil
 cdef void learn_rivals(FiniteRules, FiniteRival *, FiniteRound, Py_ssize_t) noexcept nogil
 cdef void update(FiniteRules, FiniteState, FiniteRound, double, Py_ssize_t, Workspace) noexcept nogil
 
-@cython.locals(w=Workspace, rules=FiniteRules, round=FiniteRound, masses=Row, count=Py_ssize_t, probability=double)
 cpdef FiniteRound predict_finite(FiniteState, object, double, double, object)
-@cython.locals(w=Workspace)
 cpdef object update_finite(FiniteState, FiniteRound, double, Py_ssize_t)
 cdef void pit_among(Row, Py_ssize_t, Py_ssize_t, Row) noexcept nogil
 cdef void write_pits(FiniteRules, FiniteRound, Py_ssize_t, Row, Workspace) noexcept nogil
 cpdef object pits_of(FiniteRound, Py_ssize_t)
 cpdef object payoff_finite(FiniteRound, Py_ssize_t)
-@cython.locals(w=Workspace, rules=FiniteRules, round=FiniteRound)
 cpdef object run(FiniteState, object, object, object, object, object, object, object)
-@cython.locals(rules=FiniteRules)
 cpdef double published_event(FiniteRound)
 cpdef object published(FiniteRound)
-cdef void run_rounds(
-    FiniteRules, FiniteState, Row, Row, WholeRow, Row, Py_ssize_t, FiniteRound, Row, Row, Row, Py_ssize_t, Workspace
-) noexcept nogil

@@ -165,7 +165,7 @@ def publish(rules, round, out):
         after = before + share
         if j > 0 and j == rules.events - 1:
             after = floor(after + 0.5)
-        up = int(ceil(after - draw) - ceil(before - draw))
+        up = whole_number(ceil(after - draw) - ceil(before - draw))
         out[rules.first + j] = rules.nodes[k + min(max(up, 0), 1)]
         before = after
     if rules.events < rules.cells:
@@ -197,7 +197,7 @@ def count(rules, state, round, y, w):
             if at > 0.5 * (rules.nodes[k] + rules.nodes[k + 1]):
                 k += 1
         else:
-            k = int(floor(at * rules.hats))
+            k = whole_number(floor(at * rules.hats))
             k = min(k, rules.hats - 1)
         state.empirical[k * rules.events + j] += at - came
     release(w, m)
@@ -260,24 +260,6 @@ def write_pits(rules, round, y, out, w):
         pit_among(cut(round.experts, e * rules.cells, rules.cells), rules.cells, y, cut(out, ENDS * (e + 1), ENDS))
 
 
-def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, result, logs, pits, each, w):
-    """Many rounds, each outcome known before the next forecast; writes the forecasts and a log of each round."""
-    cells, width = rules.cells, rules.rivals * rules.cells
-    for t in range(rounds):
-        copy(cut(contexts, t * rules.groups, rules.groups), rules.groups, round.context)
-        predict(rules, state, cut(experts, t * width, width), rules.rivals, 0.0, 0.0, round, w)
-        round.info.draw = draws[t]
-        publish(rules, round, cut(result, t * cells, cells))
-        log = as_log(cut(logs, t * ROUND_LOG_SIZE, ROUND_LOG_SIZE))
-        log.holds = round.certificate.holds
-        log.promised = round.certificate.promised
-        log.excess = round.certificate.excess
-        if each > 0:
-            write_pits(rules, round, outcomes[t], cut(pits, t * each, each), w)
-        update(rules, state, round, 0.0, outcomes[t], w)
-        log.miscalibration = miscalibration(state)
-
-
 # --- entry points
 
 
@@ -289,9 +271,9 @@ def predict_finite(state, experts, pending, reserved, context):
     rules, round, w = state.rules, FiniteRound(state.rules), workspace()
     count, masses = 0, round.experts
     if isinstance(experts, float):
-        count, probability = 1, experts
-        masses[0] = 1.0 - probability
-        masses[1] = probability
+        count = 1
+        masses[1] = experts
+        masses[0] = 1.0 - masses[1]
     elif experts is not None:
         count, masses = rules.rivals, readable_of(experts.reshape(-1))
     if context is not None:
@@ -339,14 +321,26 @@ def payoff_finite(round, y):
 
 
 def run(state, experts, contexts, outcomes, draws, result, round_log, pits):
-    """Many rounds in one call; all arrays are 1-d, with the numbers of one round together.
+    """Run many rounds, each outcome known before the next forecast; all arrays are flat, a row each round.
 
     `outcomes` are cells (int64), `draws` random numbers in (0, 1), or 0 for none. Fills `result`, the published masses
     of all cells, and `round_log`; and `pits`, unless it is empty.
     """
     rules, round, w, number = state.rules, FiniteRound(state.rules), workspace(), len(outcomes)
-    masses, given, cells = readable_of(experts), readable_of(contexts), whole_of(outcomes)
-    found, logs, random = numbers_of(result), numbers_of(round_log), readable_of(draws)
-    kept, width = numbers_of(pits), len(pits) // number
+    masses, given, came, random = readable_of(experts), readable_of(contexts), whole_of(outcomes), readable_of(draws)
+    found, logs, all_pits, pit_width = numbers_of(result), numbers_of(round_log), numbers_of(pits), len(pits) // number
+    cells, width = rules.cells, rules.rivals * rules.cells
     with cython.nogil:
-        run_rounds(rules, state, masses, given, cells, random, number, round, found, logs, kept, width, w)
+        for t in range(number):
+            copy(cut(given, t * rules.groups, rules.groups), rules.groups, round.context)
+            predict(rules, state, cut(masses, t * width, width), rules.rivals, 0.0, 0.0, round, w)
+            round.info.draw = random[t]
+            publish(rules, round, cut(found, t * cells, cells))
+            log = as_log(cut(logs, t * ROUND_LOG_SIZE, ROUND_LOG_SIZE))
+            log.holds = round.certificate.holds
+            log.promised = round.certificate.promised
+            log.excess = round.certificate.excess
+            if pit_width > 0:
+                write_pits(rules, round, came[t], cut(all_pits, t * pit_width, pit_width), w)
+            update(rules, state, round, 0.0, came[t], w)
+            log.miscalibration = miscalibration(state)

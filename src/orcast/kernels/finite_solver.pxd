@@ -1,15 +1,13 @@
 cimport cython
 from libc.math cimport ceil, exp, fabs, floor, log, sqrt
 from orcast.kernels.ledger cimport ROUNDING
-from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, real_power, release, take
+from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, real_power, release, take, whole_number
 
 cdef double BINARY_DELAY_TEMPERATURE, DELAY_TEMPERATURE, MAX_STEP, MIN_SLOPE, SHRINK, TRUSTED, STEEP
 cdef double LEAST_MASS, TOLERANCE, SETTLED, SURE, INF
 cdef Py_ssize_t STRICT_STEPS, HALVINGS, STEPS, NEWTON_STEPS, TRIES, UNIT_PASSES
 
-@cython.locals(k=Py_ssize_t)
 cdef (Py_ssize_t, double) hat(double, Py_ssize_t) noexcept nogil
-@cython.locals(k=Py_ssize_t)
 cdef double hat_slope(double, Py_ssize_t) noexcept nogil
 cdef (Py_ssize_t, double) between(Row, Py_ssize_t, double) noexcept nogil
 cdef double squares_ahead(Row, Py_ssize_t, Row) noexcept nogil
@@ -19,7 +17,6 @@ cdef double interpolate(Row, Py_ssize_t, Py_ssize_t, Py_ssize_t, double) noexcep
 cdef (Py_ssize_t, double) hat_at(Workspace, double) noexcept nogil
 cdef double sum_at(Workspace, Py_ssize_t, double) noexcept nogil
 cdef double vertex(Workspace, Py_ssize_t) noexcept nogil
-@cython.locals(k=Py_ssize_t)
 cdef Py_ssize_t next_vertex(Workspace, double, bint) noexcept nogil
 cdef double variance_of(Workspace, Row) noexcept nogil
 cdef void lift(Workspace, Row) noexcept nogil

@@ -45,7 +45,7 @@ def hat(at, grid):
     3 u^2 - 2 u^3, so that Newton's method meets no kinks.
     """
     place = min(max(at, 0.0), 1.0) * grid - 0.5
-    k = int(floor(place))
+    k = whole_number(floor(place))
     k = min(max(k, 0), grid - 2)
     u = min(max(0.5 + STEEP * (place - k - 0.5), 0.0), 1.0)
     return k, u * u * (3.0 - 2.0 * u)
@@ -54,7 +54,7 @@ def hat(at, grid):
 def hat_slope(at, grid):
     """Derivative of that share."""
     place = min(max(at, 0.0), 1.0) * grid - 0.5
-    k = int(floor(place))
+    k = whole_number(floor(place))
     k = min(max(k, 0), grid - 2)
     u = min(max(0.5 + STEEP * (place - k - 0.5), 0.0), 1.0)
     return 6.0 * u * (1.0 - u) * STEEP * grid
@@ -135,7 +135,7 @@ def next_vertex(w, at, up):
         if up:
             return k if at < w.nodes[k] else k + 1 if at < w.nodes[k + 1] else w.vertices
         return k + 1 if at > w.nodes[k + 1] else k if at > w.nodes[k] else k - 1
-    k = int(floor(at * w.vertices - 0.5)) if up else int(ceil(at * w.vertices - 0.5))
+    k = whole_number(floor(at * w.vertices - 0.5)) if up else whole_number(ceil(at * w.vertices - 0.5))
     return k + 1 if up else k - 1
 
 

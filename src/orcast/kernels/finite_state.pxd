@@ -1,4 +1,3 @@
-cimport cython
 from orcast.kernels.rows cimport Row, cut, numbers_of
 from orcast.kernels.state cimport Counts, Layout, LedgerState, Record, as_counts, attach_record, numbers_in
 
@@ -36,6 +35,5 @@ cdef class FiniteState(LedgerState):
 cdef class FiniteRound(Record):
     cdef readonly FiniteRules rules
     cdef Row experts, units, pool, prior, result, inputs, members
-    @cython.locals(at=Py_ssize_t, row=Row, size=Py_ssize_t)
     cdef object attach(self)
     cpdef double probability(self, Py_ssize_t k)

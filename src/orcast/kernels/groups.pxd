@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport exp, fabs
 from orcast.kernels.rows cimport Row, Workspace, cut, mark, release, take
 from orcast.kernels.state cimport Memory, Round, Rules

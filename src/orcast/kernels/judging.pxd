@@ -1,8 +1,7 @@
-cimport cython
 from libc.math cimport fabs, isnan
 from orcast.kernels.cells cimport expected_crps, power_mean
 from orcast.kernels.certificate cimport certify, new_function, resolution
-from orcast.kernels.equilibrium cimport crps_difference, field_tables, power_table
+from orcast.kernels.equilibrium cimport crps_difference, field_tables, means_of, power_table
 from orcast.kernels.ledger cimport available_slack, combine, squared_norm, write_certificate
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, readable_of, release, take, workspace
 from orcast.kernels.state cimport Memory, Round, Rules, cell_count
@@ -21,5 +20,4 @@ cdef void allow_resolution(Rules, Memory, Py_ssize_t, Round, Row, Workspace) noe
 cdef void keep(Row, double, Round, Workspace) noexcept nogil
 cdef void keep_if_better(double, Row, double, Round, Workspace) noexcept nogil
 cpdef object regret_units_arrays(Rules, Memory, Round, object)
-@cython.locals(n=Py_ssize_t, start=Py_ssize_t)
 cpdef object certify_arrays(Rules, Memory, Round, object)

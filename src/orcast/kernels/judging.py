@@ -81,16 +81,11 @@ def mse_unit(rules, memory, n, round, p, e):
     """Unit of the regret in squared error of p against an expert."""
     expert = cut(round.rivals, e * rules.capacity, rules.capacity)
     low, span = round.info.low, round.info.high - round.info.low
-    mean_p = 0.0
-    mean_x = 0.0
-    variance = 0.0
+    mean_p, mean_x = means_of(round, n, p, expert)
+    square = 0.0
     for k in range(n):
-        a = (round.left[k] - low) / span
-        b = (round.right[k] - low) / span
-        mean_p += p[k] * 0.5 * (a + b)
-        mean_x += expert[k] * 0.5 * (a + b)
-        variance += expert[k] * power_mean(a, b, 2)
-    usual = OWN_EXPECTATION_WEIGHT * max(variance - mean_x * mean_x, 0.0) + memory.rivals[e].squared_error
+        square += expert[k] * power_mean((round.left[k] - low) / span, (round.right[k] - low) / span, 2)
+    usual = OWN_EXPECTATION_WEIGHT * max(square - mean_x * mean_x, 0.0) + memory.rivals[e].squared_error
     usual = max(usual / (OWN_EXPECTATION_WEIGHT + memory.rivals[e].count), 1e-12)
     most = fabs(mean_p - mean_x) * max(mean_p + mean_x, 2.0 - mean_p - mean_x)
     return 1.0 / max(usual, most)

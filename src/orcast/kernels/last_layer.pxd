@@ -1,4 +1,3 @@
-cimport cython
 from libc.math cimport exp, log, sqrt
 from orcast.kernels.cells cimport log_masses, mean_of
 from orcast.kernels.equilibrium cimport field_tables, solve

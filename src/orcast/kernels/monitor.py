@@ -145,7 +145,7 @@ def total(row, count):
 
 def cell(bets, u):
     """Interval between knots that a number of [0, 1] lies in."""
-    i = int(u * bets.knots)
+    i = whole_number(u * bets.knots)
     return min(i, bets.knots - 1)
 
 
@@ -245,7 +245,7 @@ def name_kind(bets, starts, sums):
         if wealth > best:
             best = wealth
             found = k
-    group = int(bets.groups[found])
+    group = whole_number(bets.groups[found])
     for i in range(SUMS):
         sums[i] = starts[bets.count + SUMS * group + i]
     if bets.signed and bets.kinds[found] == TOO_NARROW:
@@ -288,7 +288,7 @@ def rank(bets, lane, u, draw):
     """Randomised rank of a PIT among those before, uniform if they are exchangeable."""
     counts = cut(detector_of(bets, lane), bets.starts, bets.bin_count)
     i = cell(bets, u)
-    place = int(bets.bins[i])
+    place = whole_number(bets.bins[i])
     below = total(counts, place)
     found = (below + draw * (counts[place] + 1.0)) / (lane[RANKED] + 1.0)
     counts[place] += 1.0
@@ -374,7 +374,7 @@ def update_stream(bets, row, lanes, pit, start, issued, clock, ever, change, scr
     lane = lane_of(bets, row, used)
     outstanding = clock > issued + 1.0
     bet(bets, lane, g)
-    number = int(now - 1.0)
+    number = whole_number(now - 1.0)
     u = low + draw_of(start, 2 * number) * (high - low)
     read_point(bets, rank(bets, lane, u, draw_of(start, 2 * number + 1)), ranked)
     follow(bets, detector_of(bets, lane), ranked, cut(g, bets.count, 2), inside)

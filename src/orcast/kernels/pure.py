@@ -19,6 +19,7 @@ from orcast.kernels import records
 __all__ = ["ceil", "erf", "fabs", "floor", "isnan", "log1p", "nextafter", "sin"]
 
 inf, nan = math.inf, math.nan
+whole_number = int
 # Stand-in for Cython's module of that name.
 cython = ModuleType("cython")
 cython.compiled, cython.nogil = False, nullcontext()  # type: ignore[attr-defined]

@@ -18,7 +18,6 @@ cdef double end_of(Py_ssize_t, Py_ssize_t, Row, Row, bint, bint) noexcept nogil
 cdef bint lies_below(double, double, double, double) noexcept nogil
 cdef void read_randomised(Py_ssize_t, Row, Row, Row, bint, bint, double, Row, Py_ssize_t, Row, Workspace) noexcept nogil
 cdef void read_cells(Py_ssize_t, Row, Row, Row, bint, bint, double, Row, Py_ssize_t, Row, Workspace) noexcept nogil
-@cython.locals(low=bint, high=bint)
 cdef void read_forecast(Round, double, Row, Py_ssize_t, Row, Workspace) noexcept nogil
 cdef (double, double) mean_and_variance(Py_ssize_t, Row, Row, Row, bint, bint) noexcept nogil
 cdef (double, double) nearest_normal(Py_ssize_t, Row, Row, Row, bint, bint, Workspace) noexcept nogil
@@ -26,9 +25,8 @@ cdef (double, double) nearest_normal(Py_ssize_t, Row, Row, Row, bint, bint, Work
 cdef void pit_on_cells(Py_ssize_t, Row, Row, Row, bint, bint, double, Row) noexcept nogil
 cdef double beyond_edge(double, double) noexcept nogil
 cdef void pit_of_quantiles(Rules, Row, double, Row) noexcept nogil
-@cython.locals(low=bint, high=bint)
 cdef void write_pits(Rules, Round, double, Row) noexcept nogil
-@cython.locals(hit=bint, low=bint, high=bint)
+@cython.locals(hit=bint)
 cdef void count(Round, double, Row, Py_ssize_t, double, Row, Counts *, Workspace) noexcept nogil
 
 cpdef object read_cells_arrays(Py_ssize_t, object, object, object, bint, bint, double, object)

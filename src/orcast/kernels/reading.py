@@ -133,7 +133,7 @@ def read_cells(n, left, right, mass, open_low, open_high, draw, levels, count, o
 
 def read_forecast(round, draw, levels, count, out, w):
     """Quantiles of the forecast of a round, randomised if there is a draw."""
-    n, low, high = cell_count(round), round.rules.low == -INF, round.rules.high == INF
+    n, low, high = cell_count(round), round.rules.open_low, round.rules.open_high
     read_cells(n, round.left, round.right, round.result, low, high, draw, levels, count, out, w)
 
 
@@ -233,8 +233,8 @@ def pit_of_quantiles(rules, q, y, out):
 
 def write_pits(rules, round, y, out):
     """PITs of an outcome: of the forecast, then of each expert, nan if it is missing."""
-    low, high = rules.low == -INF, rules.high == INF
-    pit_on_cells(cell_count(round), round.left, round.right, round.result, low, high, y, out)
+    n, left, right = cell_count(round), round.left, round.right
+    pit_on_cells(n, left, right, round.result, rules.open_low, rules.open_high, y, out)
     for e in range(rules.experts):
         pit = cut(out, ENDS * (e + 1), ENDS)
         if round.info.has_expert < 1.0:
@@ -255,7 +255,7 @@ def count(round, y, levels, width, discount, empirical, counts, w):
     levels that the draw leaves below it, so the largest is at one of the two ends.
     """
     n, left, right, draw = cell_count(round), round.left, round.right, round.info.draw
-    low, high = round.rules.low == -INF, round.rules.high == INF
+    low, high = round.rules.open_low, round.rules.open_high
     start = mark(w)
     below = take(w, n + 1)
     cumulate(n, round.result, below)

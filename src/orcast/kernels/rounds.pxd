@@ -42,7 +42,6 @@ cdef double median_of(Py_ssize_t, Round) noexcept nogil
 cdef void count_misses(Rules, Memory, Round, double) noexcept nogil
 cdef void learn(Rules, Memory, Round, double, Workspace) noexcept nogil
 cdef void update_round(Rules, Memory, Round, double, double, Workspace) noexcept nogil
-@cython.locals(low=bint, high=bint)
 cdef void log_round(Rules, Round, Row, Py_ssize_t, Row, Row, Workspace) noexcept nogil
 
 @cython.locals(prepares=bint)

@@ -343,8 +343,8 @@ def update_round(rules, memory, round, reserved, y, w):
 def log_round(rules, round, levels, width, row, log_row, w):
     """Write the quantiles of a round, and what is known of it before the outcome."""
     read_forecast(round, round.info.draw, levels, width, row, w)
-    n, low, high = cell_count(round), rules.low == -INF, rules.high == INF
-    mean, spread = nearest_normal(n, round.left, round.right, round.result, low, high, w)
+    n, left, right = cell_count(round), round.left, round.right
+    mean, spread = nearest_normal(n, left, right, round.result, rules.open_low, rules.open_high, w)
     log = as_log(log_row)
     log.holds = round.certificate.holds
     log.promised = round.certificate.promised

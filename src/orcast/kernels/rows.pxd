@@ -65,6 +65,8 @@ cdef class Workspace:
     cdef Row nodes, fixed, fixed_size, cumulative_regret, experts, units, prior, trial
     cdef double hat_factor, regret_factor, brier, eager
 
+cdef inline Py_ssize_t whole_number(double x) noexcept nogil: return <Py_ssize_t> x
+
 cdef inline Row new_block(Py_ssize_t size) noexcept nogil:
     cdef Row block = <Row> malloc(size * sizeof(double))
     if block == NULL:

@@ -1,4 +1,3 @@
-cimport cython
 from orcast.kernels.rows cimport Row, WholeRow, cut, cut_whole, int64_t, numbers_of, whole_of
 
 cdef enum:
@@ -75,6 +74,7 @@ cdef class Rules:
     cdef readonly Py_ssize_t cells, tail_cells, experts, groups, group_at, group_count, orders, crps, mse
     cdef readonly Py_ssize_t capacity, rival_rows, payoff_size, round_size
     cdef readonly double low, high, discount, temperature
+    cdef readonly bint open_low, open_high
 
 cdef class Memory(LedgerState):
     cdef readonly Rules rules

@@ -108,6 +108,7 @@ class Rules:
         self.grid_count, self.jump_count, self.level_count = len(arrays[0]), len(arrays[2]), len(arrays[3])
         self.interval_count = len(self.whole) // 2
         self.low, self.high = options["low"], options["high"]
+        self.open_low, self.open_high = self.low == -math.inf, self.high == math.inf
         self.cells, self.tail_cells, self.experts = options["cells"], options["tail_cells"], options["experts"]
         self.learns = options["learns"]
         self.group_at, self.group_count = options["group_at"], options["group_count"]
