@@ -1,5 +1,6 @@
 """A store answers as recalibrators do, whichever process calls, and keeps what was forecast and known."""
 
+import os
 import random
 import subprocess
 import sys
@@ -368,6 +369,73 @@ def test_revised_series_equals_one_that_had_the_outcomes(late: int, settled: int
     assert series.round(3).revisions == 1
 
 
+def test_revision_is_in_force_at_once(tmp_path: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pandas")
+    store = opened(tmp_path / "db")
+    series = store.series("wind", space=oc.Interval(0, 100))
+    for t in range(3):
+        series.predict(oc.Normal(50, 5), id=t)
+        series.update(54, id=t)
+    monkeypatch.setattr("orcast.store.times.now", lambda: 10**15)  # the clock was set back
+    found = series.revise(90, id=1)
+    assert found.guarantee["miscalibration"] == series.guarantee.miscalibration
+    assert found.known == series.round(1).known == store.rounds()["known"][1].tz_localize("UTC")
+    assert series.revise(90, id=1).guarantee == found.guarantee
+    assert series.update(90, id=1).repeated
+    with pytest.raises(ValueError, match=r"expected 90.0, with which round 1 was settled, got 54.0"):
+        series.update(54, id=1)
+
+
+def test_revision_that_is_refused_within_a_transaction_changes_nothing(tmp_path: Path, opened: Open) -> None:
+    store = opened(tmp_path / "db", remember=5)
+    series = store.series("wind", space=oc.Interval(0, 100))
+    play(series, [50.0] * 20, late=1)
+    before = content(store)
+
+    def work() -> None:
+        with pytest.raises(ValueError, match="no longer remembered"):
+            series.revise(60, id=17)
+
+    store.transact(work)
+    assert content(store) == before
+
+
+def test_file_that_is_deleted_or_replaced_is_an_error(tmp_path: Path, opened: Open) -> None:
+    store = opened(tmp_path / "db")
+    series = store.series("wind")
+    os.rename(tmp_path / "db", tmp_path / "moved")
+    for _ in range(2):
+        with pytest.raises(OSError, match="got a deleted or replaced one"):
+            series.predict(oc.Normal(50, 5), id=1)
+        opened(tmp_path / "db")
+    store.close()
+    with pytest.raises(ValueError, match="expected an open store, got one that was closed"):
+        store.names()
+
+
+def test_transactions_in_opposite_orders_all_happen(postgresql: Any, opened: Open) -> None:
+    address = database(postgresql)
+    for name in "ab":
+        opened(address).series(name, space=oc.Interval(0, 1))
+
+    def work(store: Store, names: str, t: int) -> None:
+        for name in names:
+            store.series(name).predict(oc.Normal(0.5, 0.1), id=t)
+            store.series(name).update(0.4, id=t)
+
+    def run(k: int) -> None:
+        store = opened(address)
+        for t in range(4):
+            store.transact(lambda: work(store, "ab" if k % 2 else "ba", 10 * k + t))  # noqa: B023
+
+    threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert [opened(address).series(name).guarantee.rounds for name in "ab"] == [16, 16]
+
+
 def test_guarded_series_publishes_as_its_guard_says(url: Url, opened: Open) -> None:
     """Switches as a recalibrator does; what was published stays so, repeated, reopened, revised, and in the log."""
     pytest.importorskip("pandas")
@@ -445,6 +513,9 @@ def test_log_has_what_was_known_at_each_time(url: Url, opened: Open) -> None:
         found = store.rounds("wind", as_of=as_of, levels=[0.1, 0.5])
         assert [None if y != y else y for y in found["y"].astype(float)] == known
         assert found["status"].tolist() == ["pending" if y is None else "settled" for y in known]
+    dropped = store.rounds("wind")["known"].iloc[-1].tz_localize("UTC").to_pydatetime()
+    for as_of, status in {dropped - timedelta(seconds=1): "pending", dropped: "dropped"}.items():
+        assert store.rounds("wind", as_of=as_of)["status"].iloc[-1] == status
     assert found["orcast_q0.5"].tolist() == [each.forecast.median() for each in series.history()[1:]][::-1]
     assert found["base_q0.5"].tolist() == pytest.approx([50.0, 51.0, 52.0, 53.0, 54.0])
     assert store.rounds("wind", start=day(1), end=day(2, 12))["id"].tolist() == [1, 2]

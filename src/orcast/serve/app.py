@@ -50,7 +50,7 @@ from orcast.store.calls import (
     whole_round,
 )
 from orcast.store.states import Cache
-from orcast.store.tables import from_key
+from orcast.store.tables import from_key, key
 from orcast.store.times import text_of
 from orcast.validation import quietly, short
 
@@ -264,6 +264,8 @@ class Service:
             raise Refused(400, 'expected a body {"lines": [...]}, got another')
         if len(body["lines"]) > LINES:
             raise Refused(413, f"expected at most {LINES} lines in a batch, got {len(body['lines'])}")
+        named = [line["series"] for line in body["lines"] if type(line) is dict and "series" in line]
+        self.store.tables.lock({key(str(name)) for name in named})
         return {"answers": [self._line(call, line, at) for at, line in enumerate(body["lines"], start=1)]}
 
     def _line(self, call: Call, line: Any, number: int) -> Answer:

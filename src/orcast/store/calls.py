@@ -283,7 +283,7 @@ def _forecast(found: StoredRound) -> dict[str, Any]:
 
 def _outcome(found: StoredRound, timed: bool) -> dict[str, Any]:
     """Outcome of a round, if it is known, the guarantee after it, and the alarms that it raised."""
-    if found.known_at is None:
+    if found.y_text is None or found.known_at is None:
         return {}
     told = {"y": found.y, "guarantee": found.guarantee}
     alarms = [alarm.to_plain(found.of.when) if timed else alarm.to_plain() for alarm in found.alarms]

@@ -78,14 +78,14 @@ def _plain(store: Store, name: Any, space: Space, row: StoredRound, last: int) -
         row.issued_at,
         row.target_at,
         known,
-        "pending" if row.y_text is not None and y is None else row.status,
+        "pending" if known is None else row.status,
         None if y is None else _text(shown(space, outcome_from(y))),
         row.published,
     )
 
 
 def _outcome(store: Store, row: StoredRound, last: int) -> tuple[str | None, int | None]:
-    """The outcome that was known at a time."""
+    """The outcome that was known at a time, and since when; a dropped round has none."""
     former = store.tables.former_outcomes(row.number, row.opened) if row.revisions else []
     for y, known in reversed([*former, (row.y_text, row.known_at)]):
         if known is not None and known <= last:

@@ -43,24 +43,26 @@ def _parts(data: bytes) -> list[bytes]:
     return parts
 
 
-def replay(
-    store: Store, number: int, state: SeriesState, recal: Recalibrator, fresh: State, revised: StoredRound
-) -> None:
-    """Load the state into the recalibrator that the series would have with the outcomes as they are now.
-
-    Snapshots after the revised outcome, and the numbers of pending rounds, are rewritten.
-    """
-    tables = store.tables
-    events = tables.snapshots(number)
-    start = max((event for event in events if event < revised.closed), default=0)
+def start_of(tables: Tables, state: SeriesState, revised: StoredRound) -> int:
+    """Event of the last snapshot before an outcome; refuses one whose successors are gone."""
+    start = max((event for event in tables.snapshots(state.number) if event < revised.closed), default=0)
     if state.trimmed > start:
         raise ValueError(
             f"expected a round of series {short(state.name)} with all later ones to revise, "
             "got one whose successors are no longer remembered"
         )
+    return start
+
+
+def replay(store: Store, number: int, recal: Recalibrator, fresh: State, start: int) -> None:
+    """Load the state into the recalibrator that the series would have with the outcomes as they are now.
+
+    It begins with the snapshot of an event. Later snapshots, and the numbers of pending rounds, are rewritten.
+    """
+    tables = store.tables
     rounds = tables.since(number, start)
     _begin(tables, number, recal, fresh, rounds, start)
-    stale = [event for event in events if event > start]
+    stale = [event for event in tables.snapshots(number) if event > start]
     opened = {each.opened for each in rounds}
     steps = [(each.opened, 1, each) for each in rounds if each.opened > start]
     # one that made way for another is dropped when that one is issued

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -190,7 +190,7 @@ class StoredSeries:
         and so do the former outcomes with the times when they were known.
         """
         at = None if known is None else times.microseconds(known, "known")
-        return self.store.transact(lambda: self._revise(y, id, self.store.now if at is None else at))
+        return self.store.transact(lambda: self._revise(y, id, at))
 
     def change_mode(self, mode: str) -> None:
         """Publish by another mode from now on, in all processes.
@@ -321,10 +321,10 @@ class StoredSeries:
             row.published = BASE
         row.forecast_bytes = forecast_bytes(row.found)
         if before is not None:
-            self._close(before, row.opened)
+            self._close(before, row)
             tables.forget_unnamed(self.number)
         for other in evicted:
-            self._close(self._find(key(other)), row.opened)
+            self._close(self._find(key(other)), row)
         if not tables.add_round(row):
             store.forget()
             before = self._find(row.key or UNNAMED)
@@ -353,10 +353,10 @@ class StoredSeries:
             raise ValueError(f"{text}, which is {before.status}")
         return True
 
-    def _close(self, row: StoredRound | None, event: int) -> None:
+    def _close(self, row: StoredRound | None, other: StoredRound) -> None:
         """Close a round that makes way for another."""
         if row is not None and not row.closed:
-            row.closed = event
+            row.closed, row.known_at = other.opened, other.issued_at
             self.store.tables.put_outcome(row)
 
     def _settle(self, id: Hashable, at: int | None, outcome: Callable[[Recalibrator], Any] | None) -> StoredRound:
@@ -375,20 +375,20 @@ class StoredSeries:
         else:
             recal.rounds.settle(outcome_from(y), id=id)
         assert row is not None  # else the id was refused
-        row.closed = state.version + 1
+        row.closed, row.known_at = state.version + 1, self.store.now if at is None else at
         if y is not None:
-            row.known_at = self.store.now if at is None else at
             row.y_text, row.guarantee_text = y, self._told(recal, raised)
         self.store.tables.put_outcome(row)
         self._changed(state, recal)
         return row
 
-    def _told(self, recal: Recalibrator, before: list[tuple[float, float]]) -> str:
-        """Guarantee after an outcome, and the alarms that it raised, as text."""
+    def _told(self, recal: Recalibrator, before: list[tuple[float, float]], alarms: Iterable[Alarm] = ()) -> str:
+        """Guarantee after an outcome, and the alarms that it raised, as text; a revision keeps its `alarms`."""
         ledger: Any = recal.engine.ledger
         told = {name: getattr(ledger, name) for name in GUARANTEE}
         if ledger.excess:
             told["excess"] = ledger.excess
+        new = [vars(alarm) for alarm in alarms]
         after = recal.rounds.raised
         if after != before:
             monitor = recal.monitor
@@ -397,16 +397,14 @@ class StoredSeries:
             )
             changed = [side for side, was, now in sides if was != now]
             new = [vars(alarm) for side in changed for alarm in side.alarms if alarm.round == side.rounds]
-            told |= {"alarms": new} if new else {}
-        return json.dumps(told)
+        return json.dumps(told | {"alarms": new} if new else told)
 
     def _check_same(self, row: StoredRound, id: Hashable, y: str | None) -> None:
         """Refuse another outcome of a round that is over."""
         which = "the last round" if id is None else f"round {short(id)}"
         if row.y_text is None and y is not None:
             raise ValueError(f"expected the outcome of a pending round, got that of {which}, which was dropped")
-        former = self.store.tables.former_outcomes(self.number, row.opened) if row.revisions else []
-        if row.y_text is None or y in (row.y_text, *(text for text, _ in former)):
+        if y == row.y_text:
             return
         settled = short(row.y)
         if y is None:
@@ -414,7 +412,7 @@ class StoredSeries:
         got = short(shown(self.space, outcome_from(y)))
         raise ValueError(f"expected {settled}, with which {which} was settled, got {got} (revise replaces an outcome)")
 
-    def _revise(self, y: Any, id: Hashable, at: int) -> StoredRound:
+    def _revise(self, y: Any, id: Hashable, at: int | None) -> StoredRound:
         tables, state = self.store.tables, self.store.state(self)
         recal = self._loaded(state)
         text = outcome_text(recal.space.outcome(y, recal.outside))
@@ -427,11 +425,16 @@ class StoredSeries:
         if text == row.y_text:
             row.repeated = True
             return row
+        start = replay.start_of(tables, state, row)
+        if at is None:
+            at = max(self.store.now, row.known_at)  # the clock may have been set back
         if at < row.known_at:
             raise ValueError(f"expected a time from {row.known} on as known, got {times.as_datetime(at)}")
         tables.add_revision(self.number, row.opened, state.version + 1, row.y_text, row.known_at)
         row.y_text, row.known_at, row.revisions = text, at, row.revisions + 1
         tables.put_outcome(row)
-        replay.replay(self.store, self.number, state, recal, self._opened.shared(self.store).fresh, row)
+        replay.replay(self.store, self.number, recal, self._opened.shared(self.store).fresh, start)
+        row.guarantee_text = self._told(recal, recal.rounds.raised, row.alarms)
+        tables.put_outcome(row)
         self._changed(state, recal)
         return row

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -86,7 +87,7 @@ class Store:
         self._pool: Pool | None = None
         self._pool_version: int | None = None
         self._pool_changed = False
-        self._within, self._foreign = False, -1
+        self._within, self._foreign, self._closed = False, -1, False
         # time of the transaction
         self.now = 0
 
@@ -102,6 +103,7 @@ class Store:
     @locked
     def close(self) -> None:
         """Close the database; a second call does nothing."""
+        self._closed = True
         self.database.close()
 
     # --- series
@@ -168,23 +170,20 @@ class Store:
             self._options[number] = Options(number, json.loads(self.tables.options(number)), self.undone)
         return self._options[number].given(**given)
 
-    @locked
     def names(self) -> list[Any]:
         """Names of the series, in the order of their creation."""
-        return [from_key(name) for _, name, *_ in self.tables.names()]
+        return self.transact(lambda: [from_key(name) for _, name, *_ in self.tables.names()])
 
-    @locked
     def recent(self, limit: int) -> list[Any]:
         """Names of the series whose rounds are about the latest times."""
-        return [from_key(name) for name in self.tables.recent(limit)]
+        return self.transact(lambda: [from_key(name) for name in self.tables.recent(limit)])
 
     def versions(self) -> dict[Any, int]:
         """Version of each series by its name: one that has changed has another."""
         return self.transact(lambda: {from_key(name): version for _, name, _, version in self.tables.names()})
 
     def __contains__(self, name: object) -> bool:
-        with self.lock:
-            return self.tables.find_series(key(name)) is not None
+        return self.find(name) is not None  # type: ignore[arg-type]
 
     def find(self, name: str | int | None) -> StoredSeries | None:
         """Series that exists; None if there is none of that name."""
@@ -196,8 +195,7 @@ class Store:
         return self.transact(work)
 
     def __len__(self) -> int:
-        with self.lock:
-            return self.tables.count()
+        return self.transact(self.tables.count)
 
     # --- transactions
     def transact(self, work: Callable[[], Result]) -> Result:
@@ -207,13 +205,15 @@ class Store:
         changed the same series first, or if the connection broke; calls that had happened are then not repeated.
         """
         with self.lock:
+            if self._closed:
+                raise ValueError(f"expected an open store, got one that was closed: {self.database.name}")
             if self._within and self.database.within:
                 try:
                     return work()
                 except BaseException:
                     self.forget()
                     raise
-            end = time.monotonic() + PATIENCE
+            end, pause = time.monotonic() + PATIENCE, PAUSE
             while True:
                 try:
                     return self._once(work)
@@ -221,7 +221,9 @@ class Store:
                     if time.monotonic() > end:
                         text = f"expected a store that answers within {PATIENCE:g} s, got {reason}"
                         raise TimeoutError(f"{text}: {self.database.name}") from reason
-                    time.sleep(PAUSE)
+                    # of random length, so that two that wait for each other do not meet again
+                    time.sleep(pause * random.random())
+                    pause = min(2.0 * pause, 1.0)
                     self.database.repair()
 
     def _once(self, work: Callable[[], Result]) -> Result:

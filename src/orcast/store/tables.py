@@ -61,14 +61,15 @@ class StoredRound:
     Attributes
     ----------
     series, id, horizon : names that the caller gave
-    issued, target, known : times in UTC: of the forecast, of what it is about, and when its outcome was known
+    issued, target, known : times in UTC: of the forecast, of what it is about, and when its outcome was known (that of
+        the last revision), or the round was dropped
     status : "pending", "settled" or "dropped"
     base : quantiles at the levels of the space, or masses of the cells, a row for each expert
     published : "recalibrated", or "base" by the `mode` of the series
     forecast : the forecast that was published; a base forecast has no certificate
     recalibrated : the recalibrated forecast, with its certificate
     y : outcome, after the last revision
-    guarantee : rounds, miscalibration, promised, held and, unless it is 0, excess, after the outcome
+    guarantee : rounds, miscalibration, promised, held and, unless it is 0, excess, after the outcome or last revision
     alarms : alarms that the outcome raised
     revisions : number of revisions of the outcome
     evicted : ids of the pending rounds that made way for this one
@@ -235,6 +236,11 @@ class Tables:
         """
         query = f"SELECT version, options, trimmed FROM series WHERE number = ? AND name = ?{self.database.for_update}"
         return self.database.row(query, (number, name))
+
+    def lock(self, names: Collection[str]) -> None:
+        """Keep other transactions from some series, in one order for all, so that none waits for another in turn."""
+        if self.database.for_update:
+            self.database.rows("SELECT number FROM series WHERE name = ANY(?) ORDER BY number FOR UPDATE", ([*names],))
 
     def state(self, number: int) -> bytes | None:
         """State of a series, if one was written."""
