@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import http.client
 import json
 import math
@@ -18,6 +19,7 @@ from orcast.validation import short
 
 # Seconds for an answer.
 PATIENCE = 60.0
+NUMBER = (int, float, np.integer, np.floating)
 
 
 class ServiceError(ValueError):
@@ -77,19 +79,19 @@ class Client:
         """Close the connection."""
         self._connection.close()
 
-    def series(self, name: str, **settings: Any) -> RemoteSeries:
+    def series(self, name: str | int, **settings: Any) -> RemoteSeries:
         """Open a series.
 
         Parameters
         ----------
         name
-            Name of the series.
+            Name of the series; a number becomes text.
         settings
             ``low``, ``high``, ``binary``, ``labels``, ``memory``, ``max_pending``, ``outside``, ``pool`` and ``mode``,
             which are fixed when the series is opened the first time.
         """
-        self.request("PUT", f"/v1/series/{quote(name, safe='')}", settings)
-        return RemoteSeries(self, name)
+        self.request("PUT", f"/v1/series/{quote(str(name), safe='')}", settings)
+        return RemoteSeries(self, str(name))
 
     def batch(self, lines: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Make many calls in one transaction; lines and answers are those of ``POST /v1/batch``."""
@@ -110,7 +112,7 @@ class Client:
         answer
             Body of the answer; a refusal raises `ServiceError`.
         """
-        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        data = None if body is None else json.dumps(body, allow_nan=False, default=_as_json).encode()
         response, answer = self._exchange(method, path, data)
         found = json.loads(answer) if answer.startswith(b"{") else {"error": answer[:200].decode(errors="replace")}
         if response.status >= 400:
@@ -157,11 +159,11 @@ class RemoteSeries:
             return _forecast(answer)
         return answer["forecast"].get("p", answer["forecast"].get("probabilities"))
 
-    def update(self, y: Any, *, id: Hashable = None, known: str | None = None) -> dict[str, Any]:
+    def update(self, y: Any, *, id: Hashable = None, known: Any = None) -> dict[str, Any]:
         """Settle a round with its outcome; returns the answer of the service."""
         return self.client.request("POST", f"{self._path}/outcomes", {"y": y, "id": id, "known": known})
 
-    def revise(self, y: Any, *, id: Hashable = None, known: str | None = None) -> dict[str, Any]:
+    def revise(self, y: Any, *, id: Hashable = None, known: Any = None) -> dict[str, Any]:
         """Correct the outcome of a settled round."""
         return self.client.request("POST", f"{self._path}/revisions", {"y": y, "id": id, "known": known})
 
@@ -184,6 +186,17 @@ class RemoteSeries:
             query = f"?limit=100&before={answer['next']}"
 
 
+def _as_json(value: Any) -> Any:
+    """Numbers and arrays of numpy as plain ones, times and dates as text."""
+    if isinstance(value, np.datetime64):
+        return str(value)
+    if isinstance(value, (np.generic, np.ndarray)):
+        return value.tolist()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    raise TypeError(f"expected values that JSON has, numbers of numpy or times, got {short(value)}")
+
+
 def _forecast(answer: dict[str, Any]) -> Forecast:
     """The published forecast, bit for bit; null stands for infinity."""
     ends = {"left": -math.inf, "right": math.inf, "mass": math.nan}
@@ -204,10 +217,10 @@ def _plain(forecast: object) -> dict[str, Any]:
         return {"members": [float(each) for each in forecast.members]}
     if isinstance(forecast, Quantiles):
         return dict(zip(map(str, forecast.levels.tolist()), forecast.values.tolist(), strict=True))
-    if isinstance(forecast, (int, float)) and not isinstance(forecast, bool):
+    if isinstance(forecast, NUMBER) and not isinstance(forecast, bool):
         return {"p": float(forecast)}
     if not isinstance(forecast, Mapping) or not forecast:
         raise TypeError(f"expected quantiles by level, Normal, Ensemble or probabilities, got {short(forecast)}")
-    if all(isinstance(key, (int, float)) for key in forecast):
+    if all(isinstance(key, NUMBER) for key in forecast):
         return {str(float(key)): float(value) for key, value in forecast.items()}
     return {"probabilities": {str(key): float(value) for key, value in forecast.items()}}

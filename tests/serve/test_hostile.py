@@ -26,7 +26,7 @@ def test_malformed_requests_get_a_clear_answer(served: Served, count: int) -> No
     rng, statuses = random.Random(count), Counter[int]()
     with oc.Client(served.url) as client:
         wind, _ = client.series("wind", low=0, high=100), client.series("lab", labels=["a", "b"])
-        wind.predict(oc.Normal(5, 1), id="old", target="2026-03-03")
+        wind.predict(oc.Normal(5, 1), id="old", issued="2026-03-03")
         wind.update(5.0, id="old", known="2026-03-03")
         for _ in range(count):
             request = malformed(rng)

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -79,6 +80,20 @@ def test_client_answers_as_a_recalibrator(served: Served, case: str) -> None:
         rounds = list(series.rounds(15))
         assert [each["id"] for each in rounds] == [*range(19, 4, -1)]
         assert next(each for each in series.rounds() if each["id"] == 1)["revisions"] == 1
+
+
+def test_client_takes_numpy_and_times(served: Served) -> None:
+    with oc.Client(served.url) as client:
+        wind, rain = client.series(7, low=np.int64(0), high=100), client.series("np rain", binary=np.True_)
+        issued = datetime(2026, 3, 3)
+        for id in (np.int64(3), issued, np.datetime64("2026-03-04"), 2.5):
+            wind.predict(oc.Normal(50, 5), id=id, x={"wind": np.float32(3)}, issued=issued, target=issued.date())
+            wind.update(np.float32(40), id=id, known=issued)
+        assert [each["id"] for each in wind.rounds()] == [2.5, "2026-03-04", "2026-03-03T00:00:00", 3]
+        assert rain.predict(np.float32(0.5), id=1) == pytest.approx(0.5)
+        assert rain.update(np.True_, id=1)["y"] == 1
+        with pytest.raises(TypeError, match="expected values that JSON has"):
+            wind.predict(oc.Normal(50, 5), id=1j)  # type: ignore[arg-type]
 
 
 def test_repeated_calls_change_nothing(served: Served, name: str) -> None:

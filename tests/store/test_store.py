@@ -446,7 +446,7 @@ def test_guarded_series_publishes_as_its_guard_says(url: Url, opened: Open) -> N
     series = store.series("wind", space=oc.Line(), mode="guarded")
     told = []
     for t, y in enumerate(outcomes):
-        told.append(series.predict(oc.Normal(0, 1), id=t, target=day(t)))
+        told.append(series.predict(oc.Normal(0, 1), id=t, issued=day(t)))
         assert same(told[-1], twin.predict(oc.Normal(0, 1), id=t))
         series.update(y, id=t, known=day(t, 1))
         twin.update(y, id=t)

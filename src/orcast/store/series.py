@@ -102,7 +102,7 @@ class StoredSeries:
     --------
     >>> import orcast as oc
     >>> wind = oc.open().series("wind", space=oc.Interval(0, 36_000))
-    >>> p = wind.predict(oc.Normal(9_000, 800), id="14:00", target="2026-03-03T14:00Z")
+    >>> p = wind.predict(oc.Normal(9_000, 800), id="14:00", issued="2026-03-02T09:00Z", target="2026-03-03T14:00Z")
     >>> wind.update(9_240, id="14:00", known="2026-03-03T15:10Z")
     >>> wind.revise(9_310, id="14:00", known="2026-03-09")
     >>> wind.round("14:00").y, wind.guarantee.rounds
@@ -369,6 +369,9 @@ class StoredSeries:
             self._check_same(row, id, y)
             row.repeated = True
             return row
+        if row is not None and at is not None and at < row.issued_at:
+            text = f"expected a time from {row.issued} on, when the forecast was issued, as known"
+            raise ValueError(f"{text}, got {times.as_datetime(at)}")
         raised = recal.rounds.raised
         if y is None:
             recal.rounds.drop(id)
