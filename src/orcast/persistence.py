@@ -70,7 +70,7 @@ def encode(header: Header, arrays: Arrays) -> bytes:
 def write_over(path: str | os.PathLike[str], data: bytes, known: bytes | None) -> None:
     """Write a state file in place of one that begins with `known`; refuse if another process saved it since."""
     target = _target(path)
-    with file_lock(path):
+    with naming(path), file_lock(path):
         if known is not None and target.is_file():
             with open(target, "rb") as file:
                 if file.read(START) != known:
@@ -106,7 +106,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     permissions = target.stat().st_mode & 0o777 if target.exists() else None
     beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")  # recognisable after a killed process
     # created by the system, because reading the umask changes it for a moment, in all threads
-    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if permissions is None else 0o600))
+    with naming(path):
+        os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if permissions is None else 0o600))
     try:
         yield beside
         if permissions is not None:
@@ -119,11 +120,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Add the file name to system errors that lack it, as on a full disk."""
+    """Add the file name to system errors that lack it, or have that of a hidden file beside it."""
     try:
         yield
     except OSError as reason:
-        if reason.errno is None or (reason.filename is not None and reason.errno != errno.ENOSPC):
+        hidden = Path(os.fsdecode(reason.filename or ".")).name.startswith(".")
+        if reason.errno is None or (reason.filename is not None and not hidden and reason.errno != errno.ENOSPC):
             raise
         raise OSError(reason.errno, reason.strerror, os.fspath(path)) from reason
 

@@ -12,10 +12,10 @@ CALLS: tuple[tuple[str, str, Any], ...] = (
     ("POST", "/v1/series/wind/forecasts", {"id": 7, "forecast": {"mean": 4, "sd": 1}, "target": "2026-03-03T14:00Z"}),
     ("POST", "/v1/series/wind/forecasts", {"id": 8, "forecast": {"members": [3, 4, 6]}, "levels": [0.1, 0.5]}),
     ("POST", "/v1/series/wind/outcomes", {"id": "old", "y": 5.5, "known": "2026-03-03"}),
-    ("POST", "/v1/series/wind/revisions", {"id": "old", "y": 5.25}),
+    ("POST", "/v1/series/wind/revisions", {"id": "old", "y": 5.5}),
     ("POST", "/v1/series/wind/drops", {"id": "gone"}),
     ("GET", "/v1/series/wind/rounds?limit=3&before=2026-03-03", None),
-    ("GET", "/v1/series?limit=10&after=wind", None),
+    ("GET", "/v1/series?limit=10&after=1", None),
     ("POST", "/v1/batch", {"lines": [{"series": "wind", "id": 1, "forecast": {"p": 0.5}}, {"series": "wind", "y": 3}]}),
 )
 VALUES: tuple[Any, ...] = (

@@ -347,6 +347,21 @@ def test_command_tells_of_a_store_that_cannot_be_opened(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "orcast", "serve", "--store", f"sqlite:///{tmp_path}/absent/s.db"]
     done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
     assert (done.returncode, done.stderr.startswith("orcast: expected a file in an existing folder")) == (2, True)
+    command[-1] = f"{tmp_path}/s.db"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for given, message in {
+            ("--port", "99999"): "expected a number from 0 to 65535 as --port, got 99999",
+            ("--seconds", "0"): "expected a number from 0.001 to 86400 as --seconds, got 0.0",
+            (
+                "--port",
+                str(port),
+            ): f"expected a free address as --host and --port, got 127.0.0.1:{port} (Addr",
+            ("--tokens", "absent"): "expected a file with tokens as --tokens, got absent (No such file",
+        }.items():
+            done = subprocess.run([*command, *given], capture_output=True, text=True, env=os.environ)
+            assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+            assert done.stderr.startswith(f"orcast: {message}")
 
 
 def test_how_to_page_runs_as_it_stands(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import argparse
 import os
 
 from orcast.cli.common import Parts, need, part
+from orcast.validation import number
 
 DESCRIPTION = """\
 Serve a store over HTTP: forecasts, outcomes, revisions, guarantees, a page at / and metrics at /metrics.
@@ -45,11 +46,15 @@ def run(options: argparse.Namespace) -> int:
     import uvicorn
 
     from orcast.serve.app import app
-    from orcast.serve.guard import WAITING, JsonFormatter, check_host, read_tokens
+    from orcast.serve.guard import WAITING, JsonFormatter, check_free, check_host, read_tokens
     from orcast.store import open as open_store
 
+    if not 0 <= options.port < 2**16:
+        raise ValueError(f"expected a number from 0 to 65535 as --port, got {options.port}")
+    options.seconds = number(options.seconds, "--seconds", 0.001, 86_400.0)
     tokens = read_tokens(options.tokens, os.environ.get("ORCAST_TOKENS"))
     check_host(options.host, tokens)
+    check_free(options.host, options.port)
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -154,7 +154,7 @@ class Service:
         parts, series = _segments(scope)
         found = self._routes.get(parts)
         if found is None:
-            raise Refused(404, f"expected a path of /openapi.json, got {short(scope['path'])}")
+            raise Refused(404, f"expected a path that /openapi.json describes, got {short(scope['path'])}")
         method = "GET" if scope["method"] == "HEAD" else scope["method"]
         path = scope["route_path"] = "/" + "/".join(parts)
         if method not in found:

@@ -9,6 +9,7 @@ import hmac
 import ipaddress
 import json
 import logging
+import socket
 import time
 from collections import Counter as Counted
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Sequence
@@ -130,7 +131,9 @@ class Tokens:
         given = [token.strip() for token in tokens]
         for token in given:
             if not 16 <= len(token) <= 1_000 or not token.isascii() or not token.isprintable() or " " in token:
-                raise ValueError("expected tokens of 16 to 1000 printable ASCII characters, got another one")
+                raise ValueError(
+                    "expected tokens of 16 to 1000 printable ASCII characters, a line each, got another one"
+                )
         # of equal length, so that the comparison takes as long for every guess
         self._digests = [sha256(token.encode()).digest() for token in given]
 
@@ -285,11 +288,23 @@ def check_host(host: str, tokens: Iterable[str]) -> None:
         )
 
 
+def check_free(host: str, port: int) -> None:
+    """Refuse an address that cannot be had, before the store is opened."""
+    try:
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        socket.create_server(address, family=family).close()
+    except OSError as reason:
+        raise OSError(f"expected a free address as --host and --port, got {host}:{port} ({reason.strerror})") from None
+
+
 def read_tokens(path: str | None, environment: str | None) -> list[str]:
     """Tokens of a file, a line each, or of an environment variable, separated by commas."""
     if path is not None:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(LIMITS.line_bytes)
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                text = file.read(LIMITS.line_bytes)
+        except OSError as reason:
+            raise OSError(f"expected a file with tokens as --tokens, got {path} ({reason.strerror})") from None
         found = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
         if not found:
             raise ValueError(f"expected at least one token in {path}, got none")

@@ -79,7 +79,7 @@ def decoded(body: bytes) -> Any:
 
     >>> decoded(b'{"id": ')
     Traceback (most recent call last):
-    ValueError: expected a body of JSON, got another: input data was truncated
+    ValueError: expected a body of JSON, got another: Input data was truncated
     """
     try:
         return msgspec.json.decode(body)
@@ -87,7 +87,7 @@ def decoded(body: bytes) -> Any:
         raise ValueError("expected a body of moderate depth, got one that is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as reason:
         text = str(reason)
-        raise ValueError(f"expected a body of JSON, got another: {text[:1].lower()}{text[1:200]}") from None
+        raise ValueError(f"expected a body of JSON, got another: {text[:200]}") from None
 
 
 def encoded(answer: Any) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -23,6 +24,10 @@ from orcast.store.log import base_quantiles
 # Series and alarms that the first page shows, and rounds that the page of a series evaluates.
 MOST_SERIES, MOST_LISTED, ROUNDS = 100, 20, 1_000
 EMPTY = "No series yet: PUT /v1/series/NAME opens one."
+EXPLAINED = (
+    "An alarm names the side that is miscalibrated, and 5% of the series in alarm are expected to be false. "
+    "Share of bound: miscalibration as a share of what the guarantee allows."
+)
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
@@ -74,6 +79,7 @@ def _link(series: StoredSeries) -> str:
 
 
 def _index(rows: list[Row], alarms: list[tuple[str, str]], total: int) -> str:
+    now = datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
     over = sum(row.used > 1.0 for row in rows)
     text = (
         f"{len(alarms) or 'None'} of {total:,} series {'is' if len(alarms) == 1 else 'are'} in alarm" if rows else EMPTY
@@ -85,12 +91,15 @@ def _index(rows: list[Row], alarms: list[tuple[str, str]], total: int) -> str:
     body += f"<ul>{listed}</ul>" if listed else ""
     columns = {
         "Series": [_link(row.series) for row in rows],
-        "Alarm": [plain(row.alarms[0].kind if row.alarms else "") for row in rows],
+        "Alarm": [
+            plain("; ".join(f"{SIDES[each.side or 'input']}: {each.kind}" for each in row.alarms)) for row in rows
+        ],
         "Rounds": [f"{row.rounds:,}" for row in rows],
         "Pending": [f"{row.pending:,}" for row in rows],
         "Share of bound": [percent(row.used) for row in rows],
     }
-    return report.page("Series", "", body + (report.table_html(columns, "Series") if rows else ""))
+    under = f'<p class="soft">{now} UTC. {EXPLAINED}</p>' if rows else ""
+    return report.page("Series", under, body + (report.table_html(columns, "Series") if rows else ""))
 
 
 def series(found: StoredSeries) -> Callable[[], str]:

@@ -19,10 +19,9 @@ from orcast.store.tables import StoredRound
 from orcast.store.times import text_of
 from orcast.validation import number, short
 
-FORMS = (
-    '{"0.1": 3, "0.9": 6}, {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} or '
-    '{"probabilities": {"home": 0.5, "away": 0.5}}'
-)
+OF_QUANTITIES = '{"0.1": 3, "0.9": 6}, {"mean": 4, "sd": 1} or {"members": [3, 4, 6]}'
+OF_KIND: dict[type, str] = {Binary: '{"p": 0.7}', Labels: '{"probabilities": {"home": 0.5, "away": 0.5}}'}
+FORMS = ", ".join([OF_QUANTITIES.replace(" or", ","), *OF_KIND.values()])
 # Keys of calls by the JSON types of their values; a forecast and an outcome are checked elsewhere.
 _KINDS: dict[tuple[type, ...], tuple[str, ...]] = {
     (): ("forecast", "y", "revise"),
@@ -142,10 +141,9 @@ class JsonForecast:
     def check(self, space: Space, name: Any) -> None:
         """Refuse a forecast of another kind of outcome than that of its series."""
         if not isinstance(space, KINDS.get(self.form, OrderedSpace)):
-            wanted = [form for form, kind in KINDS.items() if isinstance(space, kind)] or [
-                "quantiles, normal or members"
-            ]
-            raise ValueError(f"expected {wanted[0]} as forecast of series {short(name)}, got {self.form}")
+            wanted = next((form for kind, form in OF_KIND.items() if isinstance(space, kind)), OF_QUANTITIES)
+            got = f'{{"{self.form}": ...}}' if self.form in KINDS else self.form
+            raise ValueError(f"expected a forecast such as {wanted} for series {short(name)}, got {got}")
 
 
 def read_forecast(forecast: Mapping[str, Any]) -> JsonForecast:

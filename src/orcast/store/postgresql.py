@@ -29,6 +29,8 @@ LOCK = int.from_bytes(b"orca", "big")
 AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
 # What a server that is being started does not say.
 FINAL = ("does not exist", "authentication failed", "could not translate host name", "no password supplied")
+# Seconds in which a connection may be refused when a store is opened.
+FIRST_PATIENCE = 3.0
 UNWRITABLE = (errors.DiskFull, errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)
 
 
@@ -43,7 +45,10 @@ class PostgreSQL(Database):
         except psycopg.Error as reason:
             raise ValueError(f"expected postgresql://USER@HOST/DATABASE, got another URL ({reason})") from None
         # without the password
-        self.name = "postgresql://{host}/{dbname}".format(**{"host": "", "dbname": "", **self._options})
+        port = f":{self._options['port']}" if "port" in self._options else ""
+        self.name = "postgresql://{host}{port}/{dbname}".format(
+            **{"host": "", "dbname": "", **self._options, "port": port}
+        )
         self._server: psycopg.Connection[Any] | None = None
         self._transactions = 0
         self._connect()
@@ -57,14 +62,17 @@ class PostgreSQL(Database):
         self.check_schema(None if found is None else found[0])
 
     def _connect(self) -> None:
-        end = time.monotonic() + PATIENCE
+        start = time.monotonic()
         while True:
             try:
                 options: Any = {**self._options, "options": "-c search_path=orcast"}
                 self._server = psycopg.connect(**options, autocommit=True, connect_timeout=int(PATIENCE))
                 return
             except psycopg.OperationalError as reason:
-                if any(text in str(reason) for text in FINAL) or time.monotonic() > end:
+                # a server that was there before is being restarted
+                refused = self._server is None and "refused" in str(reason)
+                patience = FIRST_PATIENCE if refused else PATIENCE
+                if any(text in str(reason) for text in FINAL) or time.monotonic() - start > patience:
                     raise OSError(f"expected a server that answers, got {_told(reason)}: {self.name}") from None
                 time.sleep(PAUSE)
 

@@ -60,6 +60,9 @@ class Options:
     def check(self, options: Mapping[str, Any], name: Any) -> None:
         """Refuse other options than a series began with."""
         for option, value in options.items():
+            if option == "mode":  # which `change_mode` may have changed since
+                checked_mode(value)
+                continue
             saved, plain = self.header.get(option), [*value] if isinstance(value, (list, tuple)) else value
             if option not in self.header:
                 raise TypeError(f"expected options of a Recalibrator for series {short(name)}, got {option}=")

@@ -19,6 +19,8 @@ BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 # Pages of the write-ahead log after which a commit merges it into the file: seldom, since that takes long.
 MERGED_PAGES = 4_000
+# Bytes of the log that stay after a merge.
+LOG_BYTES = 2**20
 # A file up to this size is checked when it is opened.
 CHECKED_BYTES = 32 * 2**20
 
@@ -42,6 +44,8 @@ class SQLite(Database):
             raise
 
     def _open(self, sync: str) -> None:
+        if self.path and 0 < os.path.getsize(self.path) < 100:  # which SQLite takes for an empty database
+            raise ValueError(f"expected a store, got another file: {self.path}")
         if self._pragma("application_id") != APPLICATION and self._file.execute(
             "SELECT count(*) FROM sqlite_master"
         ).fetchone() != (0,):
@@ -50,6 +54,10 @@ class SQLite(Database):
         self._write_ahead()
         self._file.execute(f"PRAGMA synchronous = {sync}")
         self._file.execute(f"PRAGMA wal_autocheckpoint = {MERGED_PAGES}")
+        self._file.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        log = Path(f"{self.path}-wal")
+        if self.path and log.exists() and log.stat().st_size > LOG_BYTES:  # that of a process that was killed
+            self._file.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         with self.transaction():
             if self._file.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 for statement in TABLES:

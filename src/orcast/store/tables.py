@@ -181,6 +181,10 @@ def shown(space: Space, canonical: Any) -> Any:
     return space.value(canonical) if indexed else canonical  # type: ignore[attr-defined]
 
 
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
+
+
 class Tables:
     """Queries of a store, all within a transaction."""
 
@@ -238,7 +242,7 @@ class Tables:
         return self.database.row(query, (number, name))
 
     def lock(self, names: Collection[str]) -> None:
-        """Keep other transactions from some series, in one order for all, so that none waits for another in turn."""
+        """Keep other transactions from some series, in one order for all, so that no two wait for each other."""
         if self.database.for_update:
             self.database.rows("SELECT number FROM series WHERE name = ANY(?) ORDER BY number FOR UPDATE", ([*names],))
 
@@ -260,11 +264,15 @@ class Tables:
 
     def options(self, number: int) -> str:
         """Options by their number."""
-        return self.database.row("SELECT options FROM options WHERE number = ?", (number,))[0]  # type: ignore[index,no-any-return]
+        found = self.database.row("SELECT options, digest FROM options WHERE number = ?", (number,))
+        text, digest = found or ("", "")
+        if digest != _digest(text):
+            raise ValueError(f"expected intact options of series, got damaged ones: {self.database.name}")
+        return str(text)
 
     def add_options(self, text: str) -> int:
         """Number of options, which are added if they are new."""
-        digest = blake2b(text.encode(), digest_size=16).hexdigest()
+        digest = _digest(text)
         found = self.database.row("SELECT number FROM options WHERE digest = ?", (digest,))
         if found is None:
             query = "INSERT INTO options (digest, options) VALUES (?, ?) RETURNING number"
