@@ -42,15 +42,19 @@ RANGES: Table = {
     **dict.fromkeys(("temperature", "count", "rounds"), COUNTED),
     **dict.fromkeys(("statistics", "rivals", "excess"), SQUARES),
     **dict.fromkeys(("by_group", "warm", "context", "features", "regret", "theta", "curvature", "shift"), SMALL),
-    **dict.fromkeys(("errors", "outcomes", "last", "axes_location"), SMALL),
-    **dict.fromkeys(("square", "shift_curvature", "axes_spread"), Range(0.0, 1e6)),
+    **dict.fromkeys(("errors", "outcomes", "last", "axes_shift"), SMALL),
+    **dict.fromkeys(
+        (
+            "square",
+            "shift_curvature",
+        ),
+        Range(0.0, 1e6),
+    ),
     **dict.fromkeys(("pool", "prior", "result", "members", "decision"), MASS),
     **{f"committee_{name}": SQUARES._replace(missing=True) for name in ("streams", "series", "pools", "mixing")},
     "info": INFO,
     "experts": VALUES._replace(missing=True),
     "before": VALUES,
-    "axes_location_cov": Range(-1e3, 1.0),
-    "axes_last": Range(-6.0, 6.0),
 }
 
 
@@ -180,11 +184,3 @@ def check_memos(plan: Any, memos: Array) -> None:
     there = memos[~np.isnan(memos[:, committee.KNOWN.index("time")])]
     check_columns("round", there, KNOWN)
     check_range("a memo", there, ANY._replace(missing=True))
-
-
-def check_axes(cov: Array) -> None:
-    """Refuse covariances by which the members of an axis cannot divide."""
-    for last in (-6.0, 0.0, 6.0):
-        x = np.array([1.0, last])
-        if not (np.einsum("i,...ij,j->...", x, cov, x) >= -0.9).all():
-            raise ValueError("axes_location_cov is not positive definite")

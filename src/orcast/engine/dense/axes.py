@@ -1,8 +1,7 @@
-"""Members that correct an expert's bias and spread on a circle or in a box, axis by axis.
+"""Member that corrects an expert's bias on a circle or in a box, axis by axis.
 
-With m and s the mean and spread of the expert's marginal, a member predicts the mean a and the spread b of z = (y - m)
-/ s from the last z, by recursive least squares and a running variance, and moves the mass of every cell to m + a s + b
-(cell - m).
+With m and s the mean and spread of the expert's marginal, the member moves all mass by a s, where a is the running mean
+of z = (y - m) / s.
 """
 
 from __future__ import annotations
@@ -17,20 +16,16 @@ from orcast.spaces import Box, Circle, Space
 
 Array = NDArray[np.float64]
 
-# Discount of each member, and number of prior observations for the expert.
-DISCOUNTS = (0.99, 0.998)
-START_LOCATION, START_SPREAD = 0.05, 20.0
-MOST_SHIFT, LEAST_STRETCH, MOST_STRETCH, MOST_SCORE = 6.0, 0.3, 8.0, 6.0
+# Discount of the mean, and number of prior observations for the expert.
+DISCOUNT, START = 0.99, 20.0
+MOST_SCORE = 6.0
 FLOOR = 1e-4
 
 
 class AxisMemory(NamedTuple):
     """State of the members of all experts."""
 
-    location: Array  # expert x member x axis x (bias, last error)
-    location_cov: Array
-    spread: Array  # running variance, expert x member x axis
-    last: Array  # the last z of each expert and axis
+    shift: Array  # running mean of z, expert x axis
     seen: Array  # sum of the weights of the outcomes, of each expert
 
 
@@ -43,14 +38,7 @@ def axes_of(space: Space) -> int:
 
 def new_memory(axes: int, experts: int) -> AxisMemory:
     """Members without data, which repeat the expert."""
-    shape = experts, len(DISCOUNTS), axes
-    return AxisMemory(
-        np.zeros((*shape, 2)),
-        np.tile(START_LOCATION * np.eye(2), (*shape, 1, 1)),
-        np.ones(shape),
-        np.zeros((experts, axes)),
-        np.zeros(experts),
-    )
+    return AxisMemory(np.zeros((experts, axes)), np.zeros(experts))
 
 
 def edges_of(space: Space, axis: int) -> Array:
@@ -97,23 +85,19 @@ def deviation(space: Space, y: Array, mean: float) -> Array:
     return value
 
 
-def transfer(space: Space, axis: int, mean: float, shift: float, stretch: float) -> Array:
+def transfer(space: Space, axis: int, shift: float) -> Array:
     """Shares of the mass of each cell by destination, one row per cell."""
     edges = edges_of(space, axis)
-    width = edges[1] - edges[0]
-    away = deviation(space, 0.5 * (edges[:-1] + edges[1:]), mean)
-    low = mean + shift + stretch * (away - 0.5 * width)
-    high = low + stretch * width
+    low, high = edges[:-1] + shift, edges[1:] + shift
+    turns = np.zeros(1)
     if isinstance(space, Circle):
         # on a circle mass wraps around
-        reach = math.ceil(stretch) + 1
-        turns = space.period * np.arange(-reach, reach + 1)
+        turns = space.period * np.arange(-1, 2)
     else:
-        turns = np.zeros(1)
         # mass beyond the bounds stays in the outer cells
         edges = edges.copy()
-        edges[0], edges[-1] = min(edges[0], float(low.min())), max(edges[-1], float(high.max()))
-    found = np.zeros((away.size, away.size))
+        edges[0], edges[-1] = min(edges[0], low[0]), max(edges[-1], high[-1])
+    found = np.zeros((low.size, low.size))
     for turn in turns:
         overlap = np.minimum(high[:, None] + turn, edges[1:]) - np.maximum(low[:, None] + turn, edges[:-1])
         found += np.maximum(overlap, 0.0)
@@ -121,44 +105,22 @@ def transfer(space: Space, axis: int, mean: float, shift: float, stretch: float)
     return value
 
 
-def shift_and_stretch(memory: AxisMemory, e: int, learner: int, axis: int) -> tuple[float, float]:
-    """Shift and scale factor of a member of expert e, in units of the expert's spread."""
-    bias, echo = memory.location[e, learner, axis]
-    shift = float(bias + echo * memory.last[e, axis])
-    stretch = math.sqrt(float(memory.spread[e, learner, axis]))
-    return min(max(shift, -MOST_SHIFT), MOST_SHIFT), min(max(stretch, LEAST_STRETCH), MOST_STRETCH)
-
-
 def corrected(space: Space, memory: AxisMemory, e: int, expert: Array) -> Array:
-    """Masses of expert e corrected by each member, one row each."""
-    out = np.empty((len(DISCOUNTS), expert.size))
-    frames = [frame(space, expert, axis) for axis in range(memory.last.shape[1])]
-    for learner in range(len(DISCOUNTS)):
-        moved = expert if isinstance(space, Circle) else expert.reshape(space.shape)  # type: ignore[attr-defined]
-        for axis, (mean, spread) in enumerate(frames):
-            shift, stretch = shift_and_stretch(memory, e, learner, axis)
-            table = transfer(space, axis, mean, shift * spread, stretch)
-            moved = np.moveaxis(np.tensordot(moved, table, axes=(axis, 0)), -1, axis)
-        out[learner] = (1.0 - FLOOR) * moved.ravel() + FLOOR / expert.size
-    return out
+    """Masses of expert e corrected by its member."""
+    moved = expert if isinstance(space, Circle) else expert.reshape(space.shape)  # type: ignore[attr-defined]
+    for axis, shift in enumerate(memory.shift[e]):
+        _, spread = frame(space, expert, axis)
+        away = deviation(space, np.array([shift * spread]), 0.0).item()
+        moved = np.moveaxis(np.tensordot(moved, transfer(space, axis, away), axes=(axis, 0)), -1, axis)
+    return (1.0 - FLOOR) * moved.ravel() + FLOOR / expert.size
 
 
 def learn(space: Space, memory: AxisMemory, e: int, expert: Array, y: Array, pending: float) -> None:
-    """Update the members of expert e with an outcome."""
+    """Update the member of expert e with an outcome."""
     weight = 1.0 / math.sqrt(1.0 + pending)
     memory.seen[e] += weight
-    for axis in range(memory.last.shape[1]):
+    rate = weight * max(1.0 - DISCOUNT, 1.0 / (memory.seen[e] + START))
+    for axis in range(memory.shift.shape[1]):
         mean, spread = frame(space, expert, axis)
-        z = float(deviation(space, np.atleast_1d(y)[axis : axis + 1], mean)[0]) / spread
-        z = min(max(z, -MOST_SCORE), MOST_SCORE)
-        x = np.array([1.0, memory.last[e, axis]])
-        for learner, discount in enumerate(DISCOUNTS):
-            at = e, learner, axis
-            error = z - float(memory.location[at] @ x)
-            cov = memory.location_cov[at]
-            gain = cov @ x / (discount / weight + float(x @ cov @ x))
-            memory.location[at] += gain * error
-            cov[:] = np.minimum((cov - np.outer(gain, x @ cov)) / discount, START_LOCATION)
-            rate = weight * max(1.0 - discount, 1.0 / (memory.seen[e] + START_SPREAD))
-            memory.spread[at] += rate * (error * error - memory.spread[at])
-        memory.last[e, axis] = z
+        z = deviation(space, np.atleast_1d(y)[axis : axis + 1], mean).item() / spread
+        memory.shift[e, axis] += rate * (min(max(z, -MOST_SCORE), MOST_SCORE) - memory.shift[e, axis])

@@ -212,7 +212,7 @@ class GridPrior(OrderedPrior):
 class FinitePrior:
     """Prior on finite spaces: the members of the compiled engine with an empty payoff.
 
-    On spaces with axes, the experts shifted along them are additional members.
+    On spaces with axes, each expert shifted along them is an additional member.
     """
 
     recells = False
@@ -222,7 +222,7 @@ class FinitePrior:
         self.space, self.cells = bound_payoff.space, bound_payoff.space.cells
         bare = BoundPayoff(bound_payoff.space, Sum(()), bound_payoff.experts, None)
         self._axes = axes.new_memory(axes.axes_of(self.space) if len(members) else 0, len(bare.experts))
-        moved = len(axes.DISCOUNTS) if self._axes.last.size else 0
+        moved = int(self._axes.shift.size > 0)
         self.engine = FiniteEngine(bare, temperature=1.0, members=members, two_cells=False, moved=moved)
 
     def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[FiniteRound, Array]:
@@ -238,13 +238,13 @@ class FinitePrior:
         info[HAS_EXPERT] = 1.0
         given[:] = experts
         for e in self._moved(given):
-            round.view("members")[e, 1 : 1 + len(axes.DISCOUNTS)] = axes.corrected(self.space, self._axes, e, given[e])
+            round.view("members")[e, 1] = axes.corrected(self.space, self._axes, e, given[e])
         finite_members.committee_round(self.engine.state, round)
         return round, prior.copy()
 
     def _moved(self, experts: Array) -> list[int]:
         """Present experts that are shifted along axes."""
-        return np.flatnonzero(~np.isnan(experts[:, 0])).tolist() if self._axes.last.size else []
+        return np.flatnonzero(~np.isnan(experts[:, 0])).tolist() if self._axes.shift.size else []
 
     def cell_grid(self, round: FiniteRound, features: Any) -> CellGrid:
         """Cells as payoffs use them."""
@@ -298,7 +298,6 @@ class FinitePrior:
         self.engine.restore(arrays)
         memory = {f"axes_{name}": array for name, array in self._axes._asdict().items()}
         admissible.restore_fields(memory, arrays)
-        admissible.check_axes(self._axes.location_cov)
 
 
 Prior = OrderedPrior | FinitePrior
