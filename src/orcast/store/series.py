@@ -106,8 +106,8 @@ class StoredSeries:
     >>> import orcast as oc
     >>> wind = oc.open().series("wind", space=oc.Interval(0, 36_000))
     >>> p = wind.predict(oc.Normal(9_000, 800), id="14:00", issued="2026-03-02T09:00Z", target="2026-03-03T14:00Z")
-    >>> wind.update(9_240, id="14:00", known="2026-03-03T15:10Z")
-    >>> wind.revise(9_310, id="14:00", known="2026-03-09")
+    >>> _ = wind.update(9_240, id="14:00", known="2026-03-03T15:10Z")
+    >>> _ = wind.revise(9_310, id="14:00", known="2026-03-09")
     >>> wind.round("14:00").y, wind.guarantee.rounds
     (9310.0, 1)
     """

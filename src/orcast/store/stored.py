@@ -60,7 +60,7 @@ class Store:
     ...     wind = store.series("wind", space=oc.Interval(0, 36_000))
     ...     p = wind.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400}, id="14:00")
     ...     again = wind.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400}, id="14:00")
-    ...     wind.update(9_240, id="14:00")
+    ...     _ = wind.update(9_240, id="14:00")
     ...     rain = store.series("rain", space=oc.Binary())
     ...     p.median() == again.median(), wind.guarantee.rounds, store.names()
     (True, 1, ['wind', 'rain'])

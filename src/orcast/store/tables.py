@@ -54,7 +54,7 @@ def as_stored(id: Any) -> Any:
     return id if type(id) in (int, str) else from_key(key(id))
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class StoredRound:
     """A round of a series as it is stored.
 
@@ -105,6 +105,9 @@ class StoredRound:
     base = property(lambda self: rows_from(self.base_bytes))
     features = property(lambda self: None if self.x_text is None else features_from_json(json.loads(self.x_text)))
     y = property(lambda self: None if self.y_text is None else shown(self.of.space, outcome_from(self.y_text)))
+
+    def __repr__(self) -> str:
+        return f"StoredRound({self.id!r}, {self.status}{f', y={self.y!r}' if self.status == 'settled' else ''})"
 
     @property
     def status(self) -> str:

@@ -21,7 +21,7 @@ from research.rivals.base import EventRival
 TAILS = np.array([1e-9, 1e-4, 0.005])
 WIDE = np.concatenate((TAILS, PERCENTS, 1 - TAILS[::-1]))
 quantities = pytest.mark.parametrize("make", QUANTITIES.values(), ids=QUANTITIES.keys())
-NORMAL = (oc.Normal(4, 1), {0.2: 5, 0.8: 5}, (6, 2)), (3.0, 5.0, 0.0)
+NORMAL = (oc.Normal(4, 1), {0.2: 5, 0.8: 5}, oc.Normal(6, 2)), (3.0, 5.0, 0.0)
 ALL: dict[str, Any] = {
     **{name: (lambda make=make: make(0, 10), *NORMAL) for name, make in QUANTITIES.items()},
     **{name: (make, (0.2, 0.7, 0.9), (1, 0, 1)) for name, make in EVENTS.items()},
@@ -40,7 +40,7 @@ def base_forecasts() -> Iterator[Any]:
     cells = oc.Forecast([0.0, 2.0, 2.0], [2.0, 2.0, 8.0], [0.25, 0.5, 0.25])
     yield pytest.param({0.9: 7.0, 0.1: 4.0, 0.5: 5.0}, plain.quantile, id="mapping")
     yield pytest.param(oc.Quantiles([0.1, 0.5, 0.9], [5.0, 4.0, 7.0]), plain.quantile, id="crossing")
-    yield pytest.param((5, 2), norm(5, 2).ppf, id="pair")
+    yield pytest.param(oc.Normal(5, 2), norm(5, 2).ppf, id="normal")
     yield pytest.param(oc.Normal(5, 0), lambda a: np.full_like(a, 5.0), id="point")
     yield pytest.param(members, members.quantile, id="ensemble")
     yield pytest.param(gamma, gamma.ppf, id="scipy")
@@ -61,7 +61,7 @@ def test_base_forecast_is_issued_before_any_outcome(make: Any, expert: object, q
 
 
 drawn = st.one_of(
-    st.tuples(st.integers(-2, 12), st.sampled_from([0.0, 1e-9, 0.5, 1.0, 30.0])),
+    st.builds(oc.Normal, st.integers(-2, 12), st.sampled_from([0.0, 1e-9, 0.5, 1.0, 30.0])),
     st.lists(units, min_size=3, max_size=3).map(lambda v: dict(zip((0.1, 0.5, 0.9), (10 * u for u in v), strict=True))),
     st.lists(units.map(lambda u: 10 * u), min_size=1, max_size=4).map(oc.Ensemble),
 )
