@@ -7,7 +7,7 @@ of z = (y - m) / s.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,7 +107,7 @@ def transfer(space: Space, axis: int, shift: float) -> Array:
 
 def corrected(space: Space, memory: AxisMemory, e: int, expert: Array) -> Array:
     """Masses of expert e corrected by its member."""
-    moved = expert if isinstance(space, Circle) else expert.reshape(space.shape)  # type: ignore[attr-defined]
+    moved: NDArray[Any] = expert if isinstance(space, Circle) else expert.reshape(space.shape)  # type: ignore[attr-defined]
     for axis, shift in enumerate(memory.shift[e]):
         _, spread = frame(space, expert, axis)
         away = deviation(space, np.array([shift * spread]), 0.0).item()
