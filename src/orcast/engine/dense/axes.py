@@ -89,7 +89,7 @@ def transfer(space: Space, axis: int, shift: float) -> Array:
     """Shares of the mass of each cell by destination, one row per cell."""
     edges = edges_of(space, axis)
     low, high = edges[:-1] + shift, edges[1:] + shift
-    turns = np.zeros(1)
+    turns: NDArray[Any] = np.zeros(1)
     if isinstance(space, Circle):
         # on a circle mass wraps around
         turns = space.period * np.arange(-1, 2)
