@@ -44,7 +44,7 @@ endef
 # the demo needs little; everything else, the libraries that orcast is at home in too
 $(SHOWN): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (half a minute, once)"
-	$(call environment,$(VENV),-c constraints.txt,-e ".[demo]")
+	$(call environment,$(VENV),-c constraints.txt,-e . pandas)
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt
@@ -79,9 +79,9 @@ $(DIST)/.ready: constraints.txt
 	@$(DIST)/bin/python $(INSTALL) -c constraints.txt build twine
 	@touch $@
 
-demo: $(SHOWN)  ## recalibrate a real stream: verdict and report
+demo: $(SHOWN)  ## recalibrate a real series: verdict and report
 	@ORCAST_BUILD=$(ORCAST_BUILD:compiled=) $(BIN)/python $(BUILD)
-	@$(BIN)/python -m orcast demo
+	@$(BIN)/python examples/day_ahead_frame.py
 
 build: $(READY)  ## compile the kernels that changed, in place
 	@$(BIN)/python $(BUILD)

@@ -7,11 +7,24 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from orcast.cli.demo import evaluation as evaluation_of
+import orcast as oc
+from orcast.evaluate import Evaluation
 from orcast.evaluate.calibration import reliability as reliability_of
 
+ROUNDS, LEVELS = 1000, oc.metrics.LEVELS
 TITLE, SHOWN = "Relative humidity at JFK airport, hourly, 2013", 150
 BASE, OURS = "#d55e00", "#0072b2"
+
+
+def evaluation_of(expert: str) -> Evaluation:
+    """Recalibrate the first forecasts of an expert, evaluated at 99 levels."""
+    stream = oc.datasets.stream(oc.datasets.load("humidity"), expert)
+    forecasts = [oc.Normal(*each) for each in zip(stream.mu[:ROUNDS], stream.sd[:ROUNDS], strict=True)]
+    recal, y = oc.Recalibrator(oc.Interval(stream.low, stream.high)), stream.y[:ROUNDS]
+    result = recal.run(forecasts, y, at=LEVELS, detailed=True)
+    certificate = {"promised": result.promised, "miscalibration": result.miscalibration}
+    before = stream.quantile(LEVELS)[:ROUNDS]
+    return Evaluation.of(before, y, after=result.rows, levels=LEVELS, timed=True, **certificate)
 
 
 def main() -> None:

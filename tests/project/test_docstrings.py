@@ -234,6 +234,6 @@ def test_site_shows_the_help_of_every_command(hooks: ModuleType) -> None:
         " recalibrate",
         " check",
         " stream",
-        " demo",
+        " log",
     ):
         assert f"## orcast{command}\n\n```text\nusage: " in page

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from orcast.cli import check, demo, log, recalibrate, serve, stream, watch
+from orcast.cli import check, log, recalibrate, serve, stream, watch
 from orcast.cli.common import Examples, say
 from orcast.validation import command_words
 
@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--version", action="version", version=f"orcast {__version__}")
     parts = command.add_subparsers(dest="part", required=True, metavar="command")
-    for part in (recalibrate, check, watch, stream, log, serve, demo):
+    for part in (recalibrate, check, watch, stream, log, serve):
         part.add(parts)
     return command
 
