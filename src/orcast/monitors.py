@@ -149,11 +149,7 @@ def bets_for(kind: str, level: float, lanes: tuple[float, ...]) -> Any:
 
 
 def late_lanes(count: int) -> tuple[float, ...]:
-    """Weights of lanes whose number is not known before; their sum is below 1.
-
-    >>> [round(weight, 3) for weight in late_lanes(3)]
-    [0.8, 0.1, 0.033]
-    """
+    """Weights of lanes whose number is not known before; their sum is below 1."""
     return (FIRST_LANE, *((1.0 - FIRST_LANE) / (i * (i + 1)) for i in range(1, count)))
 
 
@@ -805,12 +801,7 @@ def _ends_by_quantiles(rows: Array, levels: Array, at: Array) -> Array:
 
 
 def pit_of(forecast: object, y: Any, space: Space) -> Array:
-    """Ends of the PIT of an outcome in its canonical form, as `pit_rows` has them.
-
-    >>> import orcast as oc
-    >>> pit_of({0.1: 3.0, 0.9: 5.0}, 4.0, oc.Line()).tolist()
-    [0.1, 0.1, 0.9, 0.9]
-    """
+    """Ends of the PIT of an outcome in its canonical form, as `pit_rows` has them."""
     if isinstance(space, FiniteSpace):
         return _pit_row("labels", expert_row(forecast, space)[0], None, space.cell(y))
     assert isinstance(space, OrderedSpace)
@@ -870,11 +861,6 @@ def false_discovery_alarms(
     Those of the k largest e-values are named for the largest k with  k e_(k) >= K / alpha  (Wang and Ramdas 2022).
     `total` is the number of series K, if those with an evidence below 1/alpha, which are never named, are left out.
     `named` are those of earlier looks, which stay: stopped e-processes.  Then alpha holds for all that were ever named.
-
-    >>> false_discovery_alarms([1e4, 300.0, 2.0, 0.5]).tolist()
-    [True, True, False, False]
-    >>> false_discovery_alarms([1.0, 50.0], total=4, named=[True, False]).tolist()
-    [True, True]
     """
     values = np.asarray(evidence, dtype=np.float64)
     values = values if named is None else np.where(named, np.inf, values)

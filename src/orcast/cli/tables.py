@@ -135,11 +135,7 @@ def open_frame(options: argparse.Namespace, *, growing: bool = False) -> tuple[T
 
 
 def beside(path: str) -> str:
-    """Default place of the result of a file.
-
-    >>> beside("data/wind.csv")
-    'data/wind.orcast.csv'
-    """
+    """Default place of the result of a file."""
     return str(Path(path).with_suffix(f".orcast{Path(path).suffix}"))
 
 

@@ -333,11 +333,6 @@ def find(
     is a name, several, or None for all that are found; or it has the columns of each model, see `_explicit`.
     ``pending`` accepts a frame without outcomes.  ``is_event`` tells if all outcomes of a column are 0 or 1;
     ``wrong_value`` what a column has that is no number.
-
-    >>> columns = ["unique_id", "ds", "cutoff", "y", "ETS", "ETS-lo-80", "ETS-hi-80"]
-    >>> layout = find(columns, numeric=columns[3:])
-    >>> layout.forms[0].model, layout.forms[0].columns, layout.forms[0].levels.tolist()
-    ('ETS', ('ETS-lo-80', 'ETS', 'ETS-hi-80'), [0.1, 0.5, 0.9])
     """
     roles = _roles(list(columns), names, pending)
     event = roles.y is not None and is_event(roles.y)

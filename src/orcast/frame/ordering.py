@@ -274,13 +274,6 @@ def run_order(
     known or later; in the order in which they were known.  One that is not good is dropped.  A forecast whose outcome
     is not known expires when one that was issued after it has its outcome, and more rounds were issued since than
     twice the usual lag and two, as in `orcast.rounds`; whether its outcome comes later does not matter.
-
-    >>> import numpy as np
-    >>> from types import SimpleNamespace
-    >>> time, yes = np.array([2, 3, 4]), np.ones(3, dtype=bool)
-    >>> rows = SimpleNamespace(time=time, cutoff=time - 2, due=time, known=yes, value=np.zeros(3))
-    >>> run_order(rows, at_once=False, most=10)[0].tolist()     # 0: forecast, 1: its outcome
-    [[0, 0], [0, 1], [1, 0], [0, 2]]
     """
     old, n, there = len(before.issued), len(rows.time), rows.known
     count = int(there[old:].sum())

@@ -357,10 +357,6 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
     """Place of each outcome among the labels, -1 where there is none yet.
 
     Outcomes may be text, whole numbers, or true and false, and are compared as text.
-
-    >>> import polars as pl
-    >>> label_places(pl.Series(["away", None, "home"]), ("home", "away"))
-    array([ 1, -1,  0])
     """
     values = nw.from_native(column, series_only=True).to_list()
     known: dict[Any, int] = {None: -1}
