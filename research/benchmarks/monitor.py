@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 import orcast as oc
+from orcast.monitors import exact_ends
 from research.benchmarks.lines import Line, Lines
 from research.output import optional
 
@@ -57,7 +58,7 @@ def alarm(pit: Array, **options: Any) -> int:
 def change(pit: Array, seed: int) -> int:
     """Round of the first alarm of a change, or NONE; before STABLE with a probability of at most EARLY."""
     monitor = oc.Monitor(run_length=STABLE / EARLY, seed=seed)
-    return first(monitor.trace(pit)[:, 1] >= monitor.run_length)
+    return first(monitor.add("pit", exact_ends(pit, pit))[:, 1] >= monitor.run_length)
 
 
 # --- other detectors: on normal scores z of the outcomes

@@ -578,10 +578,6 @@ class Monitor(Evidence):
             self._rows[place].run(pits.reshape(-1), kept.reshape(-1))
         return kept
 
-    def trace(self, pit: ArrayLike) -> Array:
-        """Update with the PITs of many rounds; return the evidence of both tests after each, shape (rounds, 2)."""
-        return self.add(PIT, _pit_rows(pit))
-
     # --- state
     def _plain(self) -> tuple[dict[str, Any], Array]:
         """Options with the kind of input, and the rows of all streams."""

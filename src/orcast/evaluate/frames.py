@@ -17,7 +17,8 @@ from orcast.evaluate.metrics import LEVELS
 
 if TYPE_CHECKING:
     from orcast.frame.names import ColumnLayout, Form
-    from orcast.frame.reader import Frame, Times
+    from orcast.frame.reader import Frame
+    from orcast.frame.times import RowTimes
 
 # With more rows than this a distribution is read at 19 levels instead of 99.
 MANY = 200_000
@@ -91,7 +92,7 @@ def read_rows(
     if times.ranked:
         ahead = np.empty(order.size)
         ahead[streams.order] = np.repeat(np.array(streams.horizons, dtype=np.float64), np.diff(streams.starts))
-    stamps = None if times.kind == "places" else _stamps(times.times)[order]
+    stamps = None if times.kind == "places" else _stamps(times)[order]
     issued, known = (None, None) if times.at_once else (times.cutoff[order], times.known[order])
     ahead = None if ahead is None else ahead[order]
     information = Information.of(
@@ -245,8 +246,8 @@ def _steps_ahead(table: Frame, horizon: Any) -> Vector:
     return np.asarray(table.keys([horizon])[0] + 1.0, dtype=np.float64)
 
 
-def _stamps(times: Times) -> NDArray[Any]:
+def _stamps(times: RowTimes) -> NDArray[Any]:
     """Times of the rows; dates are dates again."""
     if times.kind.startswith("dates"):
-        return np.asarray(times.values).view("datetime64[ns]")
-    return times.values
+        return np.asarray(times.time).view("datetime64[ns]")
+    return times.time

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from orcast.evaluate import plots
@@ -45,7 +44,6 @@ h3{{font-size:1.08rem;margin:2.2rem 0 .2rem}}
 p,li{{margin:.3rem 0}}
 figure{{margin:0}}
 footer{{margin-top:2.5rem}}
-code{{font-size:.9em;white-space:nowrap}}
 .soft,footer{{color:var(--soft);font-size:.9rem}}
 .headline{{font-size:clamp(1.25rem,1rem + 1.6vw,1.9rem);line-height:1.25;margin:.8rem 0;padding-left:.9rem;
 border-left:6px solid var(--soft);text-wrap:pretty}}
@@ -141,19 +139,14 @@ def name_html(text: object, *, limit: int = 48) -> str:
     return f"<bdi{whole}>{plain(shortened(own, limit))}</bdi>"
 
 
-def _sentence(text: str) -> str:
-    """Escaped sentence in which the options of the command do not break across lines."""
-    return re.sub(r"--[a-z][a-z-]*", r"<code>\g<0></code>", plain(text))
-
-
 def model_html(evaluation: Evaluation, evidence: Picture | None = None) -> str:
     """Verdict, pictures and tables of one model; with the `evidence` of a monitor its alarms are listed elsewhere."""
     decision, first = decide(evaluation)
-    items, (heading, texts) = [_sentence(reason) for reason in reasons(evaluation)], alarm_texts(evaluation)
+    items, (heading, texts) = [plain(reason) for reason in reasons(evaluation)], alarm_texts(evaluation)
     if texts and evidence is None:
         several = _list_html([plain(text) for text in texts])
         items.insert(2, f"{plain(heading)}: {several if len(texts) > 1 else plain(texts[0]) + '.'}")
-    body = f'<p class="headline {CLASSES[decision]}">{_sentence(first)}</p>{_list_html(items)}'
+    body = f'<p class="headline {CLASSES[decision]}">{plain(first)}</p>{_list_html(items)}'
     if not evaluation.rows:
         return body
     pictures = _pictures(evaluation, evidence)

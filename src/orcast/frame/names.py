@@ -402,10 +402,7 @@ def _column(name: Label, labels: list[Label], what: str) -> Label:
 
 def _several(names: Any, what: str) -> list[Label]:
     if isinstance(names, Iterable) and not isinstance(names, str | bytes):
-        found = list(names)
-        if len(set(map(str, found))) < len(found):
-            raise ValueError(f"expected different names as {option(what)}, got {short(found)}")
-        return found
+        return list(names)
     if not isinstance(names, Hashable):
         raise TypeError(f"expected a name or several as {option(what)}, got {short(names)}")
     return [names]

@@ -27,11 +27,6 @@ class FrameOptions(NamedTuple):
     issued_every: Any = None
     pool: bool = True
 
-    @property
-    def timing(self) -> tuple[Any, Any]:
-        """Lag and the time or rows between issues."""
-        return self.lag, self.issued_every
-
     def checked(self) -> FrameOptions:
         """These options in plain form, or an error."""
         if self.outside not in ("report", "clip"):
@@ -41,7 +36,7 @@ class FrameOptions(NamedTuple):
         levels = None if self.levels is None else asked_levels(self.levels)
         if not isinstance(self.pool, (bool, np.bool_)):
             raise TypeError(f"expected pool=True or False, got {short(self.pool)}")
-        lag, every = checked_timing(*self.timing)
+        lag, every = checked_timing(self.lag, self.issued_every)
         return self._replace(levels=levels, lag=lag, issued_every=every, pool=bool(self.pool))
 
     def continued(self, before: FrameOptions) -> FrameOptions:

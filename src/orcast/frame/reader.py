@@ -80,20 +80,13 @@ class Frame:
             self.reading = extended(self.reading, {table.name: table.values})
 
     def _read_index(self) -> None:
-        index, known = self.table.to_native().index, set(self.table.columns)
-        if type(index).__name__ == "RangeIndex" and index.name is None:
-            return
-        levels = {
-            name: index.get_level_values(place)
-            for place, name in enumerate(index.names)
-            if name is not None and name not in known
-        }
-        if type(index).__name__ in ("DatetimeIndex", "PeriodIndex") and index.name is None:
-            levels |= {} if known & {*TIME} else {"time": index}
-        if levels:
-            pandas = nw.get_native_namespace(self.table)
-            added = [pandas.Series(values, index=index, name=name) for name, values in levels.items()]
-            self.reading = self.table.with_columns(nw.from_native(each, series_only=True) for each in added)
+        native, known = self.table.to_native(), set(self.table.columns)
+        dates = type(native.index).__name__ in ("DatetimeIndex", "PeriodIndex") and native.index.name is None
+        if dates and not known & {*TIME}:
+            native = native.rename_axis("time")
+        named = [name for name in native.index.names if name is not None and name not in known]
+        if named:
+            self.reading = nw.from_native(native.reset_index(level=named), eager_only=True)
 
     def column(self, name: Any) -> Any:
         """A column as a narwhals series."""

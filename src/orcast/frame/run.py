@@ -200,7 +200,8 @@ class FrameRun:
         if layout.time is None and self.panel is not None:
             raise ValueError(f"expected a column of times beside a state, got none: name it by {option('time')}")
         events = None if before is None else False if before.events is None else before.events
-        times = read_row_times(self.frame, layout, *place, self.options.timing, content.calendar)
+        timing = self.options.lag, self.options.issued_every
+        times = read_row_times(self.frame, layout, *place, timing, content.calendar)
         known = layout.known is not None
         self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known)
         if before is not None:

@@ -98,11 +98,7 @@ class FrameState:
         return sum(len(model.streams) for model in self.content.models.values())
 
     def __repr__(self) -> str:
-        models = self.content.models
-        series = {key for model in models.values() for key, _ in model.streams}
-        counts = {"model": len(models), "series": len(series), "stream": len(self), "pending row": self.pending}
-        texts = (f"{n} {what}{'' if n == 1 or what == 'series' else 's'}" for what, n in counts.items())
-        return f"FrameState({', '.join(texts)})"
+        return f"FrameState(models={len(self.content.models)}, streams={len(self)}, pending={self.pending})"
 
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:

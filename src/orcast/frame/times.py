@@ -71,11 +71,6 @@ class RowTimes:
     event_columns: tuple[str, ...] = ()
     tied: bool = False
 
-    @property
-    def times(self) -> Times:
-        """The times that rows are about."""
-        return Times(self.kind, self.time)
-
     def show(self, value: Any) -> str:
         """A time as text."""
         return show_time(self.kind, value)
