@@ -62,40 +62,23 @@ def vector(function: Callable[..., Any], *arguments: Any, what: str) -> NDArray[
     return array
 
 
-class _Words:
-    """Names of arguments and rows in messages: those of the library, or of the command and its file."""
-
-    command = False
-    first: int | None = None
-
-
-_words = _Words()
+_first_line: list[int | None] = [None]
 
 
 @contextmanager
-def command_words(first: int | None = None) -> Iterator[None]:
-    """Use the option names of the command, and lines of a file whose first row is in line `first`."""
-    before = _words.command, _words.first
-    _words.command, _words.first = True, first
+def line_numbers(first: int | None) -> Iterator[None]:
+    """Use lines of a file whose first row is in line `first` as names of rows in messages."""
+    _first_line.append(first)
     try:
         yield
     finally:
-        _words.command, _words.first = before
-
-
-def option(name: str) -> str:
-    """Name of an argument in a message: issued_every=, or --issued-every in the command."""
-    return spelled(f"{name}=", f"--{name.replace('_', '-')}")
-
-
-def spelled(library: str, command: str) -> str:
-    """Text of a message in the library, or in the command."""
-    return command if _words.command else library
+        _first_line.pop()
 
 
 def row_name(*rows: int, join: str = ", ") -> str:
-    """Name of rows in a message: row 3, or line 5 in the command."""
-    unit, first = ("row", 0) if _words.first is None else ("line", _words.first)
+    """Name of rows in a message: row 3, or line 5 of a file."""
+    first = _first_line[-1]
+    unit, first = ("row", 0) if first is None else ("line", first)
     return f"{unit}{'s' if len(rows) > 1 else ''} {join.join(str(first + int(row)) for row in rows)}"
 
 

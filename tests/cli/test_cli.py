@@ -101,7 +101,7 @@ BAD_FILES = {
     "header.csv": (HEAD, "expected at least one row"),
     "text.csv": (f"{HEAD}a,2020-01-01,3,1,2,4\na,2020-01-02,abc,1,2,4\n", "column 'y'"),
     "quantile.csv": (f"{HEAD}a,2020-01-01,3,1,x,4\na,2020-01-02,1,1,2,4\n", "column 'q0.5'"),
-    "nothing.csv": ("a,b,c\n1,2,3\n", "or --y with its name"),
+    "nothing.csv": ("a,b,c\n1,2,3\n", "or y= with its name"),
     "date.csv": (f"{HEAD}a,01/02/2020,3,1,2,4\n", "got '01/02/2020' in line 2"),
     "nameless.csv": (f"{HEAD},2020-01-01,3,1,2,4\n", "got none in line 2"),
     "broken.parquet": ("PAR1garbage", "expected a Parquet file"),
@@ -126,7 +126,7 @@ def test_other_bad_input_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert "expected a CSV file in UTF-8" in refused(["check", str(path)], capsys)
     small().write_csv(path)
     assert "nothing by that name" in refused(["check", str(tmp_path / "b.csv")], capsys)
-    assert "expected the name of a column as --y, got" in refused(["check", str(path), "--y", "z"], capsys)
+    assert "expected the name of a column as y=, got" in refused(["check", str(path), "--y", "z"], capsys)
     assert "as --report" in refused(["check", str(path), "--report", str(tmp_path / "no" / "r.html")], capsys)
     for wrong in (["--model", "tree:0.1=a", "--model", "net"], ["--model", "tree:0.1=a,b"]):
         assert "columns" in refused(["check", str(path), *wrong], capsys)

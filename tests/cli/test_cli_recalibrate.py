@@ -37,7 +37,7 @@ def test_it_writes_beside_the_file_what_the_library_says(forecasts: Path, capsys
     lines = told.err.splitlines()
     assert lines[0] == f"{forecasts}: 122 rows, 2 series"
     assert lines[5].startswith("Cannot decide without issue times")
-    assert lines[5].endswith("issued together (--issued-every).")
+    assert lines[5].endswith("issued together (issued_every=).")
     assert lines[6].startswith("The 80% interval covered ")
     assert ", after recalibration " in lines[6]
     assert lines[-1] == f"written: {forecasts.with_name('cv.orcast.csv')}"

@@ -52,7 +52,7 @@ def test_a_hub(tmp_path: Path, capsys: Capture) -> None:
 def test_a_hub_without_its_outcomes_is_told_where_to_put_them(tmp_path: Path, capsys: Capture) -> None:
     output, target = hub(tmp_path)
     assert cli.main(["check", str(output)]) == 2
-    assert "or --target with a table of outcomes" in capsys.readouterr().err
+    assert "or target= with a table of outcomes" in capsys.readouterr().err
     assert cli.main(["check", str(output), "--target", str(target)]) == 0
     assert "The 95% interval covered" in capsys.readouterr().out
 

@@ -135,7 +135,7 @@ def test_a_named_column_of_probabilities_is_no_point_forecast() -> None:
     with pytest.raises(ValueError, match=r"expected model='' for probabilities of labels in 'p_home' and 'p_away'"):
         oc.recalibrate(forecasters(labels=True), model="p_home")
     tree = frame.rename(columns={"p": "tree"})
-    with pytest.raises(ValueError, match=r"expected model=\{'tree': \{'p': 'tree'\}\} for probabilities, or model="):
+    with pytest.raises(ValueError, match=r"\{'tree': \{'p': 'tree'\}\}, in the command --model tree:p=tree, for"):
         oc.recalibrate(tree, model="tree")
     found = oc.recalibrate(tree, model={"tree": {"p": "tree"}})
     np.testing.assert_array_equal(found["tree_orcast_p"], expected)

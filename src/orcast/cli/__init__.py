@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from orcast.cli import check, log, recalibrate, serve, stream, watch
 from orcast.cli.common import Examples, say
-from orcast.validation import command_words
 
 __all__ = ["main", "parser"]
 
@@ -44,8 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
     options = parser().parse_args(arguments)
     try:
-        with command_words():
-            return int(options.run(options))
+        return int(options.run(options))
     except KeyboardInterrupt:
         say("stopped")
         return 130

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from orcast.cli.columns import text_columns
 from orcast.cli.common import need
 from orcast.persistence import replacing
-from orcast.validation import command_words
+from orcast.validation import line_numbers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,7 +46,7 @@ class TableFile:
     def located(self) -> Iterator[None]:
         """Name lines of the file in messages, and the file in errors."""
         try:
-            with command_words(self.first):
+            with line_numbers(self.first):
                 yield
         except (TypeError, ValueError) as error:
             raise type(error)(self.placed(str(error))) from error

@@ -30,7 +30,6 @@ from orcast.evaluate.monitoring import alarms, too_late
 from orcast.evaluate.references import best_reference
 from orcast.evaluate.tables import by_horizon, by_series
 from orcast.monitors import ALPHA
-from orcast.validation import option, spelled
 
 USE, AVOID, UNDECIDED = "use", "do not use", "not enough data"
 # A smaller deviation of a frequency is not reported, however many outcomes there are.
@@ -145,9 +144,8 @@ def decide(evaluation: Evaluation) -> tuple[str, str]:
     if not evaluation.timed:
         return UNDECIDED, (
             f"Cannot decide without issue times: the {loss_name(evaluation)} is {_up_to(found)} "
-            f"if each outcome was known before the next forecast was issued. "
-            f"If so, pass {spelled('issued_every=1', '--issued-every 1')}. If not, name the column of issue times "
-            f"({option('cutoff')}) or the rows issued together ({option('issued_every')})."
+            "if each outcome was known before the next forecast was issued. If so, pass issued_every=1. If not, name "
+            "the column of issue times (cutoff=) or the rows issued together (issued_every=)."
         )
     if np.isnan(found.relative_low):
         return UNDECIDED, f"Not enough data: {size} are too few to compare losses."

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.validation import option, row_name, short, spelled
+from orcast.validation import row_name, short
 
 Label = Any  # pandas has columns named by numbers too
 
@@ -363,9 +363,9 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
     found: dict[str, list[Label]] = {}
     for role, name in names.items():
         if name is not None:
-            found[role] = [_column(each, labels, option(role)) for each in _several(name, role)]
+            found[role] = [_column(each, labels, f"{role}=") for each in _several(name, role)]
             if role != "series" and len(found[role]) != 1:
-                raise ValueError(f"expected one name as {option(role)}, got {short(name)}")
+                raise ValueError(f"expected one name as {role}=, got {short(name)}")
     taken = [label for each in found.values() for label in each]
     convention = next((words for words in CONVENTIONS if texts.keys() >= set(words.values())), {})
     usual = set(convention.values())
@@ -376,14 +376,13 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
         there = [convention[role]] if convention.get(role) in free else []
         there = there or [text for text in free if text.lower() in words and text not in usual]
         if len(there) > 1:
-            raise ValueError(f"expected one column for {role}, got {listed(there)}: name one by {option(role)}")
+            raise ValueError(f"expected one column for {role}, got {listed(there)}: name one by {role}=")
         found[role] = [free[text] for text in there]
         taken += found[role]
     if not found["y"] and not pending:
         raise ValueError(
             f"expected a column of outcomes named {listed(OUTCOME, 'or')}, "
-            f"or {option('y')} with its name, or {option('target')} with a "
-            f"table of outcomes, got {_shown(labels)}"
+            f"or y= with its name, or target= with a table of outcomes, got {_shown(labels)}"
         )
     series = tuple(found.pop("series"))
     one: dict[str, Any] = {role: next(iter(each), None) for role, each in found.items()}
@@ -404,7 +403,7 @@ def _several(names: Any, what: str) -> list[Label]:
     if isinstance(names, Iterable) and not isinstance(names, str | bytes):
         return list(names)
     if not isinstance(names, Hashable):
-        raise TypeError(f"expected a name or several as {option(what)}, got {short(names)}")
+        raise TypeError(f"expected a name or several as {what}=, got {short(names)}")
     return [names]
 
 
@@ -448,7 +447,7 @@ class _Candidates:
             if level in by_level and owner_of(model) != model:
                 raise ValueError(
                     f"expected one column for each level{of_model(model)}, got {by_level[level]!r} and {text!r} for "
-                    f"{plain(level)}: drop one of them, or name the columns by {option('model')}"
+                    f"{plain(level)}: drop one of them, or name the columns by model="
                 )
             by_level[level] = text
         intervals, means = any(interval for _, _, interval in some.values()), [*means]
@@ -472,7 +471,7 @@ class _Candidates:
             texts = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each.values())]
             raise ValueError(
                 f"expected forecasts of one kind, got {listed(texts, quoted=False)}: "
-                f"name the models by {option('model')}, such as {found[0].model!r}"
+                f"name the models by model=, such as {found[0].model!r}"
             )
         return found or self._points()
 
@@ -483,10 +482,10 @@ class _Candidates:
         clear = not any(UNCLEAR.fullmatch(text) for text in names)
         if {"unique_id", "ds"} <= set(map(str, self.labels)) and names and clear:
             return [self._point(text) for text in names]
-        example = spelled("model={'tree': {0.05: 'lower', 0.95: 'upper'}}", "--model tree:0.05=lower,0.95=upper")
         raise ValueError(
             "expected columns of forecasts such as 'MODEL-lo-90' and 'MODEL-hi-90', 'q0.1' and 'q0.9', 'mean' and "
-            f"'sd', 'member_1' and 'member_2', or 'p', got {_shown(self.labels)}: name them by {example}"
+            f"'sd', 'member_1' and 'member_2', or 'p', got {_shown(self.labels)}: name them by "
+            "model={'tree': {0.05: 'lower', 0.95: 'upper'}}, in the command --model tree:0.05=lower,0.95=upper"
         )
 
     def _point(self, text: str) -> Form:
@@ -503,12 +502,11 @@ class _Candidates:
         if text not in self.free:
             models = [model for model in self.found if owner_of(model) != model]
             known = f"a model of the frame ({listed(models)}) or a column of numbers"
-            raise ValueError(f"expected {known} as {option('model')}, got {text!r}")
+            raise ValueError(f"expected {known} as model=, got {text!r}")
         if self.event:
-            point = f" for probabilities, or model={{{text!r}: {text!r}}} for a point forecast"
-            command = f"--model {text}:p={text} for probabilities"
-            asked = spelled(f"model={{{text!r}: {{'p': {text!r}}}}}{point}", command)
-            raise ValueError(f"expected {asked}, got {text!r} beside outcomes 0 and 1")
+            asked = f"model={{{text!r}: {{'p': {text!r}}}}}, in the command --model {text}:p={text}, for probabilities"
+            point = f"model={{{text!r}: {text!r}}} for a point forecast"
+            raise ValueError(f"expected {asked}, or {point}, got {text!r} beside outcomes 0 and 1")
         return self._point(text)
 
 

@@ -12,7 +12,7 @@ from orcast.frame.names import asked_levels
 from orcast.frame.times import checked_timing
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved
-from orcast.validation import option, short
+from orcast.validation import short
 
 
 class FrameOptions(NamedTuple):
@@ -45,13 +45,13 @@ class FrameOptions(NamedTuple):
         for name in ("levels", "pool", "lag", "issued_every"):
             now, then = getattr(self, name), getattr(before, name)
             if now not in (getattr(usual, name), then):
-                raise ValueError(f"expected {option(name)} as in the state, {then!r}, got {short(now)}")
+                raise ValueError(f"expected {name}= as in the state, {then!r}, got {short(now)}")
         if before.payoff is None and self.payoff is not None:
             raise ValueError(f"expected the default payoff, as in the state, got {short(self.payoff)}")
         for name in ("low", "high"):
             now, then = plain_bound(getattr(self, name)), getattr(before, name)
             if (self.low, self.high) != (None, None) and now != then:
-                raise ValueError(f"expected {option(name)} as in the state, {then!r}, got {short(now)}")
+                raise ValueError(f"expected {name}= as in the state, {then!r}, got {short(now)}")
         payoff = self.payoff
         if before.payoff is not None:
             payoff = as_saved(payoff, before.payoff, payoff_from_plain, "payoff")

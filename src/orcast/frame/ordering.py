@@ -24,7 +24,7 @@ from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import Calendar, RowTimes, Stamps, Step, count_horizons
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import running_lag
-from orcast.validation import option, row_name
+from orcast.validation import row_name
 
 # Numbers that tell events of one time apart.
 MARKS = 2**20
@@ -176,7 +176,7 @@ def _refuse_twice(
     raise ValueError(
         f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, "
         f"got {row_name(a, b, join=' and ')} for {times.show(times.time[a])}{more}: drop one of them, use times "
-        f"with their zone, or name a column that tells them apart by {option('series')} or {option('cutoff')}"
+        f"with their zone, or name a column that tells them apart by series= or cutoff="
     )
 
 

@@ -29,7 +29,7 @@ from orcast.frame.times import by_series, last_cutoffs, read_row_times
 from orcast.payoffs import Payoff
 from orcast.spaces import Line
 from orcast.spaces.base import whole
-from orcast.validation import option, short, warn_user
+from orcast.validation import short, warn_user
 
 AnyFrame = TypeVar("AnyFrame")
 Array = NDArray[np.float64]
@@ -198,7 +198,7 @@ class FrameRun:
     def _streams(self) -> Streams:
         layout, content, before, place = self.layout, self.content, self.content.facts, (self.codes, self.keys)
         if layout.time is None and self.panel is not None:
-            raise ValueError(f"expected a column of times beside a state, got none: name it by {option('time')}")
+            raise ValueError("expected a column of times beside a state, got none: name it by time=")
         events = None if before is None else False if before.events is None else before.events
         timing = self.options.lag, self.options.issued_every
         times = read_row_times(self.frame, layout, *place, timing, content.calendar)
@@ -333,12 +333,12 @@ class FrameRun:
         if table is not None and table.versions and self.options.lag is None:
             yield (
                 "each outcome counts as known at its time, in its newest version; the publication dates (as_of) are "
-                f"not used: give the delay by {option('lag')}"
+                "not used: give the delay by lag="
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
             events = self.streams.times.events is not None and self.panel is not None
             hint = ": give outcomes of events in a column beside their forecasts" if events else ""
-            yield f"no row of {option('target')} matches a row of the frame or a pending row{hint}"
+            yield f"no row of target= matches a row of the frame or a pending row{hint}"
 
     def _about_rows(self) -> Iterator[str]:
         """Warnings about forecasts, then about statuses."""

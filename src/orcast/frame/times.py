@@ -29,7 +29,7 @@ from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.frame.names import ColumnLayout, rows_text
 from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
-from orcast.validation import option, short
+from orcast.validation import short
 
 Stamps = NDArray[np.int64]
 Integers = NDArray[np.int64]
@@ -89,13 +89,14 @@ def read_row_times(
     lag, every = timing
     together = every is not None
     if cutoff is not None and together:
-        raise ValueError(f"expected cutoffs or {option('issued_every')}, got both: cutoffs are in {layout.cutoff!r}")
+        raise ValueError(f"expected cutoffs or issued_every=, got both: cutoffs are in {layout.cutoff!r}")
     ranked = layout.horizon is None and (cutoff is not None or together)
     if together:
         cutoff = issued_together(times, codes, keys, every, calendar)
     elif cutoff is None and layout.horizon is not None and frame.keys([layout.horizon])[1] != [1]:
-        asked = f"name it by {option('cutoff')}"
-        raise ValueError(f"expected a column of cutoffs beside the horizons in {layout.horizon!r}, got none: {asked}")
+        raise ValueError(
+            f"expected a column of cutoffs beside the horizons in {layout.horizon!r}, got none: name it by cutoff="
+        )
     known = _known(frame, layout, times, lag)
     at_once = cutoff is None and known is None
     if known is not None and (cutoff is None or together):
@@ -131,9 +132,7 @@ def _times_and_cutoffs(
     if layout.time is None:
         for name, what in ((layout.cutoff, "cutoffs"), (layout.known, "times of knowledge")):
             if name is not None:
-                raise ValueError(
-                    f"expected times beside the {what} in {name!r}, got no column: name it by {option('time')}"
-                )
+                raise ValueError(f"expected times beside the {what} in {name!r}, got no column: name it by time=")
         places = np.empty(len(codes), dtype=np.int64)
         for rows in by_series(codes, len(keys)):
             places[rows] = np.arange(len(rows))
@@ -157,8 +156,7 @@ def _check_issued_before(times: Times, cutoff: Stamps) -> None:
         row = int(after[0])
         raise ValueError(
             f"expected forecasts issued before their time, got one for {times.show(times.values[row])} issued at "
-            f"{times.show(cutoff[row])}, and so in {rows_text(after)}: name the column of issue times by "
-            f"{option('cutoff')}"
+            f"{times.show(cutoff[row])}, and so in {rows_text(after)}: name their column by cutoff="
         )
 
 
@@ -166,8 +164,7 @@ def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps
     """When each outcome was known; None if nothing says it.  Where the column says nothing, it is not known yet."""
     if layout.known is not None:
         if lag is not None:
-            names = f"{option('known')} or {option('lag')}"
-            raise ValueError(f"expected {names}, got both: {layout.known!r} and {short(lag)}")
+            raise ValueError(f"expected known= or lag=, got both: {layout.known!r} and {short(lag)}")
         there = ~frame.missing(layout.known)
         found = frame.times(layout.known, "time at which the outcome was known", there)
         if found.kind != times.kind and there.any():
@@ -208,7 +205,7 @@ def stamps_of(lag: Any, kind: str) -> int:
     if kind.startswith("dates"):
         return nanoseconds_of(lag, "lag")
     if isinstance(lag, str) or not 0 <= lag < 2**62 or lag != int(lag):
-        raise ValueError(f"expected {option('lag')} as a whole number, since times are {kind}, got {short(lag)}")
+        raise ValueError(f"expected lag= as a whole number, since times are {kind}, got {short(lag)}")
     return int(lag)
 
 
@@ -223,7 +220,7 @@ def nanoseconds_of(value: Any, what: str) -> int:
         unit = UNITS.get(m[2].lower()) if m[2] != "M" else None
         found = None if unit is None else math.ceil(Fraction(m[1] or "1") * unit)
     if found is None or not 0 <= found < 2**62:
-        raise ValueError(f"expected {option(what)} such as '4D', '36h' or '30min', or a timedelta, got {short(value)}")
+        raise ValueError(f"expected {what}= such as '4D', '36h' or '30min', or a timedelta, got {short(value)}")
     return int(found)
 
 
@@ -248,7 +245,7 @@ def checked_timing(lag: Any, issued_every: Any) -> tuple[Any, Any]:
         if not isinstance(issued_every, str):
             issued_every = whole(issued_every, "rows that are issued together", 1, 10**9)
         elif issued_every.startswith("0"):
-            raise ValueError(f"expected {option('issued_every')} above 0, got {issued_every}")
+            raise ValueError(f"expected issued_every= above 0, got {issued_every}")
     return lag, issued_every
 
 
@@ -261,8 +258,7 @@ def issued_together(
     """Issue time of each row: just before the first of those that are issued together."""
     if isinstance(together, str):
         if not times.kind.startswith("dates"):
-            name = option("issued_every")
-            raise ValueError(f"expected {name} in rows, since times are {times.kind}, got {together!r}")
+            raise ValueError(f"expected issued_every= in rows, since times are {times.kind}, got {together!r}")
         length = nanoseconds_of(together, "issued_every")
         start = MONDAY if length % WEEK == 0 else 0
         if times.offset is None:
@@ -367,8 +363,7 @@ def find_step(kind: str, codes: Codes, time: Stamps, cutoff: Stamps) -> Step:
     step = _step(time, then[pairs], after[pairs], time - cutoff, kind.startswith("dates"))
     if step is None and not is_alone(codes, time, cutoff):
         raise ValueError(
-            "expected times in regular steps, to count horizons, got irregular ones: "
-            f"name a column of horizons by {option('horizon')}"
+            "expected times in regular steps, to count horizons, got irregular ones: name their column by horizon="
         )
     return step or NO_STEP
 
@@ -443,8 +438,7 @@ def count_horizons(
         changes = bool((ahead != was)[n:].any())
         if changes and not longer and (before != NO_STEP or not is_alone(codes, time, cutoff)):
             raise ValueError(
-                "expected times in the steps of earlier frames, got other steps: "
-                f"name a column of horizons by {option('horizon')}"
+                "expected times in the steps of earlier frames, got other steps: name a column of horizons by horizon="
             )
         if changes or longer:
             step, ahead = before, was
