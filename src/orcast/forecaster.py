@@ -21,9 +21,8 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.finite import FiniteEngine
 from orcast.engine.oracles import draws_anything
 from orcast.engine.ordered import OrderedEngine
-from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
-from orcast.histories import ALONE, read_history, read_outcomes, sequence_of, where
+from orcast.inputs import ALONE, FeatureReader, read_history, read_outcomes, sequence_of, where
 from orcast.ledger import Guarantee
 from orcast.locks import StateLock, locked
 from orcast.payoffs import Payoff, default_payoff

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orcast.features import plain_payoff
 from orcast.frame.bounds import plain_bound
 from orcast.frame.names import asked_levels
 from orcast.frame.times import checked_timing
+from orcast.inputs import plain_payoff
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved
 from orcast.validation import short

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.committee.members import plan_for
-from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import read_bounds
 from orcast.frame.names import ColumnLayout, of_model, rows_text
 from orcast.frame.options import FrameFacts, FrameOptions
@@ -26,6 +25,7 @@ from orcast.frame.state import FrameState, ModelStreams, PanelContent, open_stat
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, run_streams
 from orcast.frame.times import by_series, last_cutoffs, read_row_times
+from orcast.inputs import feature_names, has_functions
 from orcast.payoffs import Payoff
 from orcast.spaces import Line
 from orcast.spaces.base import whole

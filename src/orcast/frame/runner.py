@@ -19,7 +19,7 @@ from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.ordered import OrderedEngine
 from orcast.frame.ordering import Before
-from orcast.histories import ALONE
+from orcast.inputs import ALONE
 from orcast.kernels import events as kernels
 from orcast.kernels.records import PREDICT, SETTLE
 from orcast.packed import PackedRounds, pack_row, unpack_row

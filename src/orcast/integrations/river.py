@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from orcast.adapters import Normal, expert_row
-from orcast.features import FeatureReader
 from orcast.forecaster import Recalibrator
 from orcast.forecasts import Forecast
+from orcast.inputs import FeatureReader
 from orcast.integrations.common import has_parameter, label_space, needs, recalibrator_for
 from orcast.ledger import Guarantee
 from orcast.monitors import Monitor

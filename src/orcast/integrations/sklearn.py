@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import Normal, Quantiles, expert_row
-from orcast.features import FeatureReader
 from orcast.forecaster import Recalibrator
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
+from orcast.inputs import FeatureReader
 from orcast.integrations.common import has_parameter, increasing_levels, label_space, needs, recalibrator_for
 from orcast.payoffs import Payoff
 from orcast.residuals import Residuals
@@ -40,6 +40,7 @@ with needs("sklearn", "sklearn"):
     from sklearn.utils import _safe_indexing, get_tags  # type: ignore[import-untyped]
     from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
     from sklearn.utils.validation import (  # type: ignore[import-untyped]
+        _num_samples,
         assert_all_finite,
         check_consistent_length,
         check_is_fitted,
@@ -83,10 +84,12 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         y : array
             Outcomes.
         """
-        return self._fit_checked(*self._checked(X, y))
+        return self._fit(X, y)
 
-    def _fit_checked(self, X: Any, y: NDArray[Any], classes: ArrayLike | None = None) -> Self:
-        """Fit rows and outcomes that need no check."""
+    def _fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+        y = self._outcomes(X, y)
+        X = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
+        validate_data(self, X, skip_check_array=True)  # sets n_features_in_ and feature_names_in_
         parts = _parts(len(y), whole(self.folds, "folds", 1, MOST), self._base())
         batch = whole(self.batch, "rows as batch", 1, MOST)
         fitted = self._fitted(X, y)
@@ -110,29 +113,20 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             All classes of a classifier, for its first call, which fits.
         """
         if not hasattr(self, "estimator_"):
-            return self._fit_checked(*self._checked(X, y), classes)
+            return self._fit(X, y, classes)
         y = self._outcomes(X, y)
         self._outcome_list(y)
         with self.recalibrator_.lock:
-            predictions, updated = self._predictions(self.estimator_, X), self._updated(X, y)
+            updated = self.estimator_
+            predictions = self._predictions(updated, X)
+            if hasattr(updated, "partial_fit") and not isinstance(updated, FrozenEstimator):
+                updated = deepcopy(updated).partial_fit(X, y)
             self._settle(predictions, X, y)
             self.estimator_ = updated
         return self
 
-    def _updated(self, X: Any, y: NDArray[Any]) -> Any:
-        """Copy of the estimator after more rows; as it is if it cannot be updated."""
-        fixed = isinstance(self.estimator_, FrozenEstimator) or not hasattr(self.estimator_, "partial_fit")
-        return self.estimator_ if fixed else deepcopy(self.estimator_).partial_fit(X, y)
-
     def _base(self) -> Any:
         return self.default_estimator() if self.estimator is None else self.estimator
-
-    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-        """Rows and outcomes to fit to; sets ``n_features_in_`` and ``feature_names_in_``."""
-        y = self._outcomes(X, y)
-        X = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
-        validate_data(self, X, skip_check_array=True)
-        return X, y
 
     def _outcomes(self, X: Any, y: Any) -> NDArray[Any]:
         """Outcomes as an array, one for each row."""
@@ -149,15 +143,12 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         forecasts = self._forecasts(self._predictions(self.estimator_, X))
         return map(self.recalibrator_.engine.forecast, self._peeked(forecasts, features_of(self.payoff, X)))
 
-    def _peeked(
-        self, forecasts: Sequence[object], features: Sequence[Any] | None, outstanding: float = 0.0
-    ) -> Iterator[Any]:
+    def _peeked(self, forecasts: Sequence[object], features: Sequence[Any], outstanding: float = 0.0) -> Iterator[Any]:
         """Records of rounds, each computed by itself, with at least as many outcomes outstanding as usual."""
         recal = self.recalibrator_
         rows = [expert_row(forecast, recal.space)[0][None, :] for forecast in forecasts]
-        xs = [None] * len(rows) if features is None else [plain_features(x) for x in features]
         late = max(outstanding, recal.rounds.usual_lag or 0.0)
-        for row, x in zip(rows, xs, strict=True):
+        for row, x in zip(rows, features, strict=True):
             with recal.lock:
                 record = recal.rounds.peek(row, x, outstanding=late, reserved=0.0)
             yield record
@@ -170,9 +161,8 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             rows = slice(start, start + size)
             late = float(len(outcomes[rows]) - 1)
             forecasts = self._forecasts(predictions[rows])
-            known = None if features is None else features[rows]
             with self.recalibrator_.lock:
-                records = list(self._peeked(forecasts, known, 0.0 if batch is None else late))
+                records = list(self._peeked(forecasts, features[rows], 0.0 if batch is None else late))
                 for record, outcome in zip(records, outcomes[rows], strict=True):
                     self.recalibrator_.rounds.settle_unkept(record, outcome, lag=late)
             for forecast, outcome in zip(forecasts, outcomes[rows], strict=True):
@@ -410,17 +400,19 @@ def _parts(rows: int, folds: int, base: Any) -> Iterator[tuple[slice, slice]]:
     return ((slice(0, a), slice(a, b)) for a, b in pairwise(ends) if 0 < a < b)
 
 
-def features_of(payoff: Payoff | None, X: Any) -> list[Any] | None:
-    """Features of each row for the payoff's contexts: by the names of the columns, or the row itself."""
+def features_of(payoff: Payoff | None, X: Any) -> list[Any]:
+    """Features of each row for the payoff's contexts, or None: by the names of the columns, or the row itself."""
     asked = FeatureReader(payoff)
     if not asked:
-        return None
+        return [None] * _num_samples(X)
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        return [asked.of(row) for row in frame.iter_rows(named=True)]
-    return [asked.of(row) for row in (X.toarray() if hasattr(X, "toarray") else np.asarray(X)).tolist()]
+        rows = frame.iter_rows(named=True)
+    else:
+        rows = (X.toarray() if hasattr(X, "toarray") else np.asarray(X)).tolist()
+    return [plain_features(asked.of(row)) for row in rows]
 
 
 def level_parameter(estimator: Any) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from orcast import persistence
 from orcast.forecaster import Recalibrator
-from orcast.histories import ALONE
+from orcast.inputs import ALONE
 from orcast.ledger import Guarantee
 from orcast.rounds import checked_mode
 from orcast.serialise import features_to_json, plain_features
