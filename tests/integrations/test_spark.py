@@ -26,7 +26,7 @@ pytest.importorskip("pyspark")
 
 from pyspark.errors import PythonException
 
-from orcast.integrations.spark import StreamStep, Task, packed, plan_of, recalibrate, recalibrate_stream
+from orcast.integrations.spark import StreamStep, Task, packed, plan_of, recalibrate
 
 pytestmark = [
     # Spark's own sockets and files
@@ -112,7 +112,7 @@ def test_bad_options_are_refused_on_the_driver(spark: Any, tmp_path: Path) -> No
         ({"levels": [2.0]}, "levels"),
         ({"low": 5, "high": 1}, "low < high"),
         ({"payoff": 3}, "payoff"),
-        ({"series": "place"}, "expected series= with columns of the DataFrame, got 'place'"),
+        ({"series": "place"}, "expected the name of a column as series=, got 'place'"),
         ({"time": None}, "rows of Spark have no order"),
         ({"pool": "land"}, "expected pool=True or False"),
         ({"state": "here"}, "a stream keeps it in its checkpoint"),
@@ -123,12 +123,8 @@ def test_bad_options_are_refused_on_the_driver(spark: Any, tmp_path: Path) -> No
     with pytest.raises(TypeError, match="expected a DataFrame of Spark, got DataFrame"):
         recalibrate(df.toPandas())
     stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path))
-    with pytest.raises(ValueError, match="got a stream: use recalibrate_stream"):
-        recalibrate(stream)
-    with pytest.raises(ValueError, match="got a table: use recalibrate"):
-        recalibrate_stream(df)
     with pytest.raises(ValueError, match="remember"):
-        recalibrate_stream(stream, remember=0)
+        recalibrate(stream, remember=0)
 
 
 def test_bad_rows_of_a_table_are_named_by_series_and_time(spark: Any) -> None:
@@ -165,7 +161,7 @@ def run_stream(spark: Any, folder: Path, **options: Any) -> list[pd.DataFrame]:
     """Answers of a query, for each micro-batch that it finds."""
     found: list[pd.DataFrame] = []
     reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    writer = recalibrate_stream(reader, **BOUNDS, **options).writeStream.trigger(availableNow=True)
+    writer = recalibrate(reader, **BOUNDS, **options).writeStream.trigger(availableNow=True)
     writer = writer.foreachBatch(lambda batch, _: found.append(batch.toPandas()))
     writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
     return found

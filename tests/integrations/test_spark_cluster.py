@@ -25,7 +25,7 @@ QUERY = """
 import sys
 from pathlib import Path
 
-from orcast.integrations.spark import recalibrate_stream
+from orcast.integrations.spark import recalibrate
 from sparks import start
 
 folder = Path(sys.argv[1])
@@ -33,7 +33,7 @@ more = {"spark.executor.memory": "1g", "spark.sql.shuffle.partitions": "2", "spa
 spark = start(sys.argv[2], folder, **more)
 schema = "unique_id string, ds bigint, y double, mean double, sd double"
 reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-out = recalibrate_stream(reader, low=0, high=100, partitions=2)
+out = recalibrate(reader, low=0, high=100, partitions=2)
 writer = out.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
 writer.trigger(availableNow=True).start(str(folder / "out")).awaitTermination()
 spark.read.parquet(str(folder / "out")).toPandas().to_parquet(folder / "told.parquet")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ with needs("spark", "pandas", "pyarrow", "pyspark"):
     from pyspark.sql import types as T
     from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
-__all__ = ["recalibrate", "recalibrate_stream"]
+__all__ = ["recalibrate"]
 
 # Options of `orcast.recalibrate` that have no meaning in a task.
 ELSEWHERE = {
@@ -41,6 +41,8 @@ ELSEWHERE = {
 REFUSALS = (TypeError, ValueError)
 # Rows that go back to Spark at a time.
 CHUNK = 10_000
+# Partitions of a stream by default.
+PARTITIONS = 200
 REASON = "orcast_reason"
 # Rows of a partition travel to its state and back as one value, an Arrow stream, so that types stay as they are.
 PACKED, ANSWERED = "part int, rows binary", "rows binary"
@@ -54,17 +56,20 @@ def recalibrate(
     time: Any = "ds",
     pool: bool = False,
     partitions: int | None = None,
+    remember: int = 20,
     **options: Any,
 ) -> DataFrame:
-    """Recalibrate a Spark table with the results of `orcast.recalibrate`, bit for bit.
+    """Recalibrate a table or a stream of Spark with the results of `orcast.recalibrate`, bit for bit.
 
     Rows are distributed over partitions by series; a task makes one frame call for its partition.  The result is lazy:
-    data that is refused raises when an action runs, in a sentence that names series and time.
+    data of a table that is refused raises when an action runs, in a sentence that names series and time.  In a stream a
+    micro-batch is a frame call with a state, whose bytes are in the checkpoint of the query.
 
     Parameters
     ----------
     df
-        Table with a row for each forecast; null and nan are missing values.
+        Row for each forecast; null and nan are missing values.  In a stream the row comes again with the outcome once
+        that is known: it updates the series and repeats the answer.
     series
         Column or columns of the series.  None: one partition, in which they are detected.
     time
@@ -72,22 +77,31 @@ def recalibrate(
     pool
         True: all series share information, in one task with all rows.
     partitions
-        Number of partitions (default: ``spark.sql.shuffle.partitions``).
+        Number of partitions (default: ``spark.sql.shuffle.partitions``; of a stream 200, fixed by its first start).
+    remember
+        Answered rows of each series of a stream that are remembered, so that repeated rows get the same answers.
     **options
-        Other options of `orcast.recalibrate`.
+        Other options of `orcast.recalibrate`; name ``cutoff`` and ``horizon`` in a stream with several rows for a time.
 
     Returns
     -------
     DataFrame
-        Columns of `orcast.recalibrate`.  Its warnings are not shown; the column ``..._status`` counts them.
+        Columns of `orcast.recalibrate`.  Its warnings are not shown; the column ``..._status`` counts them.  A stream
+        also has ``orcast_reason``: a row that is refused has the status "refused" and the reason; it changes nothing
+        and may be sent again, repaired.
     """
     count = None if partitions is None else whole(partitions, "partitions", 1, 10**6)
-    if getattr(df, "isStreaming", False):
-        raise ValueError("expected a table, got a stream: use recalibrate_stream")
+    first = FrameState(remember=remember).to_bytes()
     plan, after = plan_of(df, series, time, pool, options)
     keys = [column(name) for name in plan.together]
-    parts = df.repartition(*(keys if count is None else [count, *keys])) if keys else df.repartition(1)
-    return numbered(parts).mapInArrow(Task(plan), after)
+    if not df.isStreaming:
+        parts = df.repartition(*(keys if count is None else [count, *keys])) if keys else df.repartition(1)
+        return numbered(parts).mapInArrow(Task(plan), after)
+    step = StreamStep(plan, (count or PARTITIONS) if keys else 1, first)
+    part = F.pmod(F.xxhash64(*keys), F.lit(step.partitions)) if keys else F.lit(0)
+    groups = numbered(df, part.cast("int").alias("part")).mapInArrow(_Pack(plan), PACKED).groupBy("part")
+    answered = groups.applyInPandasWithState(step, ANSWERED, STATE, "append", "NoTimeout")
+    return answered.mapInArrow(_unpack, T.StructType([*after.fields, T.StructField(REASON, T.StringType())]))
 
 
 @dataclass(frozen=True)
@@ -109,53 +123,6 @@ class Task:
                     raise type(reason)(f"{sentence} ({self.plan.place(table, row)})") from None
                 raise
             yield from result.combine_chunks().to_batches(max_chunksize=CHUNK)
-
-
-def recalibrate_stream(
-    df: DataFrame,
-    *,
-    series: Any = "unique_id",
-    time: Any = "ds",
-    pool: bool = False,
-    partitions: int = 200,
-    remember: int = 20,
-    **options: Any,
-) -> DataFrame:
-    """Recalibrate a stream of forecasts: `orcast.recalibrate` with a state, micro-batch by micro-batch.
-
-    The state of a partition is a `FrameState` as bytes in the checkpoint of the query.
-
-    Parameters
-    ----------
-    df
-        Stream with a row for each forecast, and the row again with the outcome once that is known: it updates the
-        series and repeats the answer.
-    series, time, pool
-        As in `recalibrate`.
-    partitions
-        Number of partitions, fixed by the first start of the query.
-    remember
-        Answered rows of each series that are remembered, so that repeated rows get the same answers.
-    **options
-        Other options of `orcast.recalibrate`; name ``cutoff`` and ``horizon`` if there are several rows for a time.
-
-    Returns
-    -------
-    DataFrame
-        Row for each row, with the columns of `orcast.recalibrate` and ``orcast_reason``.  A row that is refused has the
-        status "refused" and the reason; it changes nothing and may be sent again, repaired.
-    """
-    count = whole(partitions, "partitions", 1, 10**6)
-    first = FrameState(remember=remember).to_bytes()
-    if not getattr(df, "isStreaming", True):
-        raise ValueError("expected a stream, got a table: use recalibrate")
-    plan, after = plan_of(df, series, time, pool, options)
-    keys = [column(name) for name in plan.together]
-    part = F.pmod(F.xxhash64(*keys), F.lit(count)) if keys else F.lit(0)
-    parts = numbered(df, part.cast("int").alias("part")).mapInArrow(_Pack(plan), PACKED).groupBy("part")
-    step = StreamStep(plan, count if keys else 1, first)
-    answered = parts.applyInPandasWithState(step, ANSWERED, STATE, "append", "NoTimeout")
-    return answered.mapInArrow(_unpack, T.StructType([*after.fields, T.StructField(REASON, T.StringType())]))
 
 
 @dataclass(frozen=True)
@@ -315,16 +282,15 @@ def plan_of(df: DataFrame, series: Any, time: Any, pool: bool, options: Mapping[
     if not (hasattr(df, "mapInArrow") and hasattr(df, "schema")):
         raise TypeError(f"expected a DataFrame of Spark, got {type(df).__name__} (orcast.recalibrate takes others)")
     _check_options(**options)
-    keys = _names(series, "series", df.columns)
-    times = _names(time, "time", df.columns)
-    if len(times) != 1:
-        raise ValueError("expected time= with a column, since rows of Spark have no order, got none")
-    given = {**options, "series": list(keys) or None, "time": times[0], "pool": pool}
+    if not isinstance(time, str):
+        raise TypeError(f"expected time= with a column, since rows of Spark have no order, got {short(time)}")
+    keys = () if series is None else (series,) if isinstance(series, str) else tuple(series)
+    given = {**options, "series": list(keys) or None, "time": time, "pool": pool}
     schema = to_arrow_schema(df.schema, timezone="UTC")
     result = oc.recalibrate(schema.empty_table(), **given)
     together = () if pool else keys
     given = {name: value for name, value in given.items() if value is not None}
-    return Plan(schema, tuple(result.column_names), together, (*keys, *times), given), _schema_after(df, result.schema)
+    return Plan(schema, tuple(result.column_names), together, (*keys, time), given), _schema_after(df, result.schema)
 
 
 def _check_options(low: Any = None, high: Any = None, **options: Any) -> None:
@@ -334,15 +300,6 @@ def _check_options(low: Any = None, high: Any = None, **options: Any) -> None:
             raise TypeError(f"expected options of a Spark query, got {name}=: {instead}")
     if isinstance(low, (int, float)) and isinstance(high, (int, float)) and not low < high:
         raise ValueError(f"expected bounds with low < high, got {low:g} and {high:g}")
-
-
-def _names(given: Any, what: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """Names of columns that exist."""
-    names = () if given is None else (given,) if isinstance(given, str) else tuple(given)
-    for name in names:
-        if name not in columns:
-            raise ValueError(f"expected {what}= with columns of the DataFrame, got {name!r}; it has {short(columns)}")
-    return names
 
 
 def _schema_after(df: DataFrame, results: pa.Schema) -> T.StructType:
