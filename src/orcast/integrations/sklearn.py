@@ -40,7 +40,6 @@ with needs("sklearn", "sklearn"):
     from sklearn.utils import _safe_indexing, get_tags  # type: ignore[import-untyped]
     from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
     from sklearn.utils.validation import (  # type: ignore[import-untyped]
-        _num_samples,
         assert_all_finite,
         check_consistent_length,
         check_is_fitted,
@@ -141,7 +140,9 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """Calibrated forecasts of rows; nothing is kept."""
         check_is_fitted(self, "estimator_")
         forecasts = self._forecasts(self._predictions(self.estimator_, X))
-        return map(self.recalibrator_.engine.forecast, self._peeked(forecasts, features_of(self.payoff, X)))
+        return map(
+            self.recalibrator_.engine.forecast, self._peeked(forecasts, features_of(self.payoff, X, len(forecasts)))
+        )
 
     def _peeked(self, forecasts: Sequence[object], features: Sequence[Any], outstanding: float = 0.0) -> Iterator[Any]:
         """Records of rounds, each computed by itself, with at least as many outcomes outstanding as usual."""
@@ -155,7 +156,7 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
         """Settle rows a batch at a time, or all at once as `predict` forecasts them."""
-        outcomes, features = self._outcome_list(y), features_of(self.payoff, X)
+        outcomes, features = self._outcome_list(y), features_of(self.payoff, X, len(y))
         size = len(outcomes) if batch is None else batch
         for start in range(0, len(outcomes), size or 1):
             rows = slice(start, start + size)
@@ -400,19 +401,19 @@ def _parts(rows: int, folds: int, base: Any) -> Iterator[tuple[slice, slice]]:
     return ((slice(0, a), slice(a, b)) for a, b in pairwise(ends) if 0 < a < b)
 
 
-def features_of(payoff: Payoff | None, X: Any) -> list[Any]:
+def features_of(payoff: Payoff | None, X: Any, rows: int) -> list[Any]:
     """Features of each row for the payoff's contexts, or None: by the names of the columns, or the row itself."""
     asked = FeatureReader(payoff)
     if not asked:
-        return [None] * _num_samples(X)
+        return [None] * rows
     import narwhals as nw
 
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        rows = frame.iter_rows(named=True)
+        found = frame.iter_rows(named=True)
     else:
-        rows = (X.toarray() if hasattr(X, "toarray") else np.asarray(X)).tolist()
-    return [plain_features(asked.of(row)) for row in rows]
+        found = (X.toarray() if hasattr(X, "toarray") else np.asarray(X)).tolist()
+    return [plain_features(asked.of(row)) for row in found]
 
 
 def level_parameter(estimator: Any) -> str | None:
