@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -130,10 +130,11 @@ class Service:
             self._route(each.method, each.path, answer)
         for path, page in (("/", self.index_page), ("/series/{series}", self.series_page), ("/readyz", self.readyz)):
             self._route("GET", path, page)
+        description = encoded(openapi(orcast.__version__))
         for path, text in (
             ("/healthz", lambda: Response("ok\n", media_type="text/plain")),
             ("/metrics", lambda: Response(self.metrics.text(), media_type="text/plain; version=0.0.4")),
-            ("/openapi.json", lambda: Response(_description(), media_type="application/json")),
+            ("/openapi.json", lambda: Response(description, media_type="application/json")),
         ):
             self._route("GET", path, text)
         inner = Router(default=self._answer, lifespan=self._lifespan)
@@ -315,11 +316,6 @@ class Service:
         from orcast.serve import pages
 
         return pages.series(self._known(call.series))
-
-
-@cache
-def _description() -> bytes:
-    return encoded(openapi(orcast.__version__))
 
 
 def _mapped(work: Callable[[], Result]) -> Result:

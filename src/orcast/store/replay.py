@@ -17,10 +17,9 @@ EVERY = 512
 
 
 def keep_snapshot(tables: Tables, state: SeriesState) -> None:
-    """Write a snapshot every `EVERY` events."""
-    if state.version % EVERY:
-        return
-    tables.put_snapshot(state.number, state.version, _encoded(state.held, state.pending.values(), state.number))
+    """Write a snapshot every `EVERY` events, seldom while many rounds are pending, all of which are in it."""
+    if state.version % max(EVERY, 1 << len(state.pending).bit_length()) == 0:
+        tables.put_snapshot(state.number, state.version, _encoded(state.held, state.pending.values(), state.number))
 
 
 def _now(recal: Recalibrator, event: int, number: int) -> bytes:

@@ -33,7 +33,7 @@ class SQLite(Database):
         self.name = self.path or "a temporary store"
         if path is not None and (Path(self.path).is_dir() or not Path(self.path).parent.is_dir()):
             raise ValueError(f"expected a file in an existing folder as store, got {short(path)}")
-        self._opened: tuple[int, int] | None = None
+        self._opened: os.stat_result | None = None
         with self._errors():
             self._file = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
         try:
@@ -67,15 +67,7 @@ class SQLite(Database):
         self.check_schema(self._pragma("user_version"))
         if self.path and os.path.getsize(self.path) <= CHECKED_BYTES and self._pragma("quick_check") != "ok":
             raise ValueError(f"expected an intact store, got a damaged one: {self.path}")
-        self._opened = self._place()
-
-    def _place(self) -> tuple[int, int]:
-        """Device and number of the file at the path."""
-        try:
-            found = os.stat(self.path or os.devnull)
-        except FileNotFoundError:
-            return 0, 0
-        return found.st_dev, found.st_ino
+        self._opened = os.stat(self.path) if self.path else None
 
     def _write_ahead(self) -> None:
         """Change to write-ahead mode; SQLite does not wait by itself for others that do."""
@@ -100,7 +92,8 @@ class SQLite(Database):
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit the changes of the block, or none of them if it raises; other writers wait."""
-        if self._opened is not None and self._place() != self._opened:
+        there = self._opened is None or os.path.exists(self.path)
+        if not there or (self._opened is not None and not os.path.samestat(os.stat(self.path), self._opened)):
             text = "expected the file of the store as it was opened, got a deleted or replaced one (open it again)"
             raise OSError(f"{text}: {self.path}")
         with self._errors():

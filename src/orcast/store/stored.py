@@ -182,9 +182,6 @@ class Store:
         """Version of each series by its name: one that has changed has another."""
         return self.transact(lambda: {from_key(name): version for _, name, _, version in self.tables.names()})
 
-    def __contains__(self, name: object) -> bool:
-        return self.transact(lambda: self.tables.find_series(key(name)) is not None)
-
     def find(self, name: str | int | None) -> StoredSeries | None:
         """Series that exists; None if there is none of that name."""
 
