@@ -11,9 +11,7 @@ import orcast as oc
 from orcast.engine import Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.ordered import EXPERT, LEFT, PLAYED, RIGHT, OrderedEngine
-from orcast.kernels import cells as cell_kernels
 from orcast.kernels import records, rounds
-from orcast.kernels.equilibrium import payoff_arrays
 from orcast.kernels.judging import certify_arrays
 from orcast.kernels.ledger import available_slack_arrays, write_certificate_arrays
 from orcast.kernels.state import Layout, Round
@@ -213,11 +211,10 @@ def slow_payoff(engine: OrderedEngine, round: Round, y: float, features: object 
 
 def fast_payoff(engine: OrderedEngine, round: Round, y: float, k: int | None = None) -> Vector:
     """Payoff of a round by the kernel; y is taken to be in cell k if that is given."""
-    if k is None:
-        left, right, mass = cells_of(round)
-        k = cell_kernels.locate_arrays(y, left, right, mass.size)
-    cell_payoff = np.empty(engine.rules.payoff_size)
-    payoff_arrays(engine.rules, round, y, k, cell_payoff)
+    left, right, _ = cells_of(round)
+    if k is not None and left[k] < right[k]:
+        y = min(max(y, np.nextafter(left[k], np.inf)), np.nextafter(right[k], -np.inf))
+    cell_payoff = rounds.payoffs(engine.rules, round, np.array([y]))[0]
     return whole(engine.ledger.layout, cell_payoff, round.view("context"))
 
 

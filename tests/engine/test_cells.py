@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 
 import orcast as oc
-from helpers import Vector, cells_around, quantile_rows, record_of, slow_locate, units
-from orcast.kernels.cells import locate_arrays, rebin_arrays
+from helpers import Vector, bound_to, cells_around, page_with, quantile_rows, record_of, slow_locate, units
+from orcast.kernels.cells import rebin_arrays
+from orcast.kernels.rounds import cell_of
 from orcast.spaces import TAIL_MASS
 
 SPACE = oc.Interval(0, 1)
@@ -60,7 +61,6 @@ def test_all_mass_on_one_value(at: float) -> None:
     k = slow_locate(at, left, right)
     assert left[k] == at == right[k]
     assert mass[k] >= 1 - 2 * TAIL_MASS - 1e-12
-    assert k == locate_arrays(at, left, right, left.size)
     # the tails are still there, so any outcome has a cell with mass
     assert left.size > SPACE.tail_cells
 
@@ -123,12 +123,13 @@ def test_even_cells_without_an_expert() -> None:
 @given(experts(), units)
 def test_locate_is_the_rule(expert: tuple[oc.Interval, Vector], spot: float) -> None:
     space, q = expert
-    left, right, _ = cells_around(space, q)
+    left, right, mass = cells_around(space, q)
+    round = page_with(bound_to(space, oc.QuantileCalibration()), oc.Forecast(left, right, mass), mass)
     ys = [space.low + spot * (space.high - space.low), *left, *right]
     ys += [np.nextafter(y, space.low) for y in left] + [np.nextafter(y, space.high) for y in left]
     for y in ys:
         if left[0] <= y <= right[-1]:
-            assert locate_arrays(y, left, right, left.size) == slow_locate(y, left, right)
+            assert cell_of(round, y) == slow_locate(y, left, right)
 
 
 @given(experts())
@@ -137,7 +138,7 @@ def test_an_outcome_on_an_experts_atom_meets_the_atom(expert: tuple[oc.Interval,
     left, right, _ = cells_around(space, q)
     for value in q[:-1][q[1:] == q[:-1]]:
         # unless the atom was merged with one a rounding error below
-        k = locate_arrays(value, left, right, left.size)
+        k = slow_locate(value, left, right)
         nearest = int(np.abs(np.where(left == right, left, np.inf) - value).argmin())
         if left[nearest] == value:
             assert k == nearest

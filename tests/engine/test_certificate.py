@@ -308,6 +308,20 @@ def test_the_unit_of_a_regret_that_crosses_zero() -> None:
     assert 1.0 / round.view("crps_units")[0] == pytest.approx(max(map(abs, gaps)), rel=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(300))
+def test_an_event_has_a_forecast_that_holds_without_slack(seed: int) -> None:
+    """Some forecast wins against any ledger, so that the certificate needs nothing of the budget."""
+    rng = np.random.default_rng(seed)
+    payoff = oc.BinaryCalibration(grid=int(rng.integers(2, 12))) + oc.NoRegret(oc.Brier()) if seed % 2 else None
+    recal = oc.Recalibrator(oc.Binary(), payoff, randomised=1 if seed % 3 == 0 else None)
+    book = recal.engine.ledger
+    book.total[:] = 10.0 ** rng.uniform(-1, 4) * rng.normal(size=book.total.size) * (rng.random(book.total.size) < 0.7)
+    book.account[ledger.Account.BUDGET] = book.square
+    certificate = recal.predict(rng.choice([0.0, 1.0, rng.random()])).certificate
+    assert certificate is not None
+    assert certificate.holds
+
+
 # --- the maximum of the sum ---
 
 

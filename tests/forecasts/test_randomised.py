@@ -14,9 +14,9 @@ import orcast as oc
 from helpers import LEFT, RIGHT, Vector, engine_of, set_info
 from helpers import PLAYED as FORECAST
 from orcast.kernels import records
-from orcast.kernels.cells import locate_arrays
 from orcast.kernels.equilibrium import level_share
 from orcast.kernels.reading import count_arrays
+from orcast.kernels.rounds import cell_of
 from orcast.kernels.state import Round, Rules
 
 LEVELS = np.arange(1, 20) / 20.0
@@ -72,14 +72,19 @@ def rules_between(low: float, high: float) -> Rules:
     return engine_of(recal).rules
 
 
-def empirical(p: oc.Forecast, y: float, draw: float) -> tuple[Vector, dict[str, float]]:
-    """Indicators of an outcome at the levels, minus these, and the other numbers that are counted."""
+def round_of(p: oc.Forecast, draw: float = 0.0) -> Round:
+    """Round with a forecast."""
     left, right = np.nan_to_num(p.left, neginf=-50.0), np.nan_to_num(p.right, posinf=50.0)
-    sums = np.zeros(LEVELS.size + len(records.COUNTS))
     round = Round(rules_between(float(p.left[0]), float(p.right[-1])))
     set_info(round, cells=p.mass.size, draw=float(draw))
     round.view("cells")[[LEFT, RIGHT, FORECAST], : p.mass.size] = left, right, p.mass
-    count_arrays(round, y, LEVELS, 1.0, sums)
+    return round
+
+
+def empirical(p: oc.Forecast, y: float, draw: float) -> tuple[Vector, dict[str, float]]:
+    """Indicators of an outcome at the levels, minus these, and the other numbers that are counted."""
+    sums = np.zeros(LEVELS.size + len(records.COUNTS))
+    count_arrays(round_of(p, draw), y, LEVELS, 1.0, sums)
     return sums[: LEVELS.size], dict(zip(records.COUNTS, sums[LEVELS.size :].tolist(), strict=True))
 
 
@@ -94,7 +99,7 @@ def test_the_chance_is_what_is_smoothed(name: str) -> None:
     draws, chances = draws_to_try(p)
     reported = np.array([with_draw(p, draw).quantile(LEVELS) for draw in draws])
     for y in outcomes(p):
-        k = locate_arrays(y, p.left, p.right, p.mass.size)
+        k = cell_of(round_of(p), y)
         smoothed = [level_share(a, p.below[k], p.mass[k]) for a in LEVELS]
         np.testing.assert_allclose(chances @ (y <= reported), smoothed, atol=1e-8, err_msg=f"y = {y!r}")
 
@@ -121,7 +126,7 @@ def test_the_spread_is_the_largest_square_over_the_draws(name: str) -> None:
     p = PLAYED[name]
     draws, _ = draws_to_try(p)
     for y in outcomes(p):
-        k = locate_arrays(y, p.left, p.right, p.mass.size)
+        k = cell_of(round_of(p), y)
         smoothed = np.array([level_share(a, p.below[k], p.mass[k]) for a in LEVELS])
         squares = [(((y <= with_draw(p, draw).quantile(LEVELS)) - smoothed) ** 2).sum() for draw in draws]
         spread = empirical(p, y, draws[0])[1]["spread"]

@@ -237,21 +237,11 @@ def update(group, memo, y, late):
 
 
 class GroupRun:
-    """Rounds of all streams of a group in the order of time.
+    """Rounds of all streams of a group in the order of time; pending rows come first, then new ones.
 
-    Arrays by row; rows that are pending from before come first, then the new ones.
-
-    Parameters
-    ----------
-    group : streams, which are updated
-    stream : number of the stream
-    time : target, in steps of the series
-    value : outcome, nan if unknown
-    base : base quantiles, a row each; filled in for point forecasts
-    prior : corrected quantiles, a row each; filled in
-    capacity : largest number of rounds pending at once
-    points, spreads : point forecasts, and their spreads before any error is known; replaced by those that are used
-    reach : lowest and highest quantile of a point forecast, by stream
+    `time` is the target in steps of the series; `value` nan if unknown. `base` is filled in for point forecasts, whose
+    `spreads` are those before any error is known; `prior` is filled in. `reach` has the lowest and highest quantile of
+    each stream, `capacity` is the largest number of rounds pending at once.
     """
 
     def __init__(self, group: Group, stream, time, value, base, prior, capacity, points=None, spreads=None, reach=None):

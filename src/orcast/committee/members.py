@@ -37,16 +37,7 @@ def cached_plan(levels: bytes, scores: bytes, in_pool: bool, corrects: bool, nam
 def plan_for(
     levels: Any, scores: Any, *, pooled: bool = False, corrects: bool = True, names: Any = None, **changes: float
 ) -> Plan:
-    """Plan of a committee at some levels.
-
-    Parameters
-    ----------
-    levels, scores : levels of the quantiles and their normal scores
-    pooled : whether a pool is used
-    corrects : False leaves the base forecast as it is
-    names : of the members that take part, the base forecast first; all by default
-    changes : other values of `state.CONSTANTS`
-    """
+    """Plan of a committee at some levels; `names` of members, the base forecast first; `changes` of CONSTANTS."""
     chosen = None if names is None else tuple(names)
     rows = (np.ascontiguousarray(each, dtype=np.float64).tobytes() for each in (levels, scores))
     return cached_plan(*rows, pooled, corrects, chosen, tuple(sorted(changes.items())))

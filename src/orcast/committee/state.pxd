@@ -41,7 +41,6 @@ cdef class Member:
 
 cdef class Plan:
     cdef readonly tuple members
-    cdef readonly dict changes
     cdef readonly object row, whole
     cdef public object source
     cdef readonly bint pooled

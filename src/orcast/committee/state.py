@@ -23,48 +23,33 @@ SHORT_SEASONS = 5
 OPTIONS = 2
 
 # Constants of a plan; n is the number of outcomes (in a pool: of time steps) over the lag.
-#   prior_base : prior weight of the base forecast; the other members share the rest
-#   discount, fastest, clip : of regrets: forgetting, largest learning rate, and largest regret in units of the base
-#       forecast's usual loss
-#   probation : members other than the base forecast use n / (n + probation) of their weight
-#   reach, reach_growth, reach_most : a member's centre stays within reach (1 + n / growth) units of the base median
-#   ridge, pool_ridge : prior observations of a regression (times the lag)
-#   trace : largest trace of a covariance
-#   spread_0, spread_1, spread_2 : prior observations of the coefficients of the spread: constant, sizes of errors, the
-#       other features (times the lag); shape : those of its shape
-#   spread_forget, pool_forget : forgetting of the spread's equations, own and pooled
-#   pool_share : weight of the pool's weights in a pool
-#   pooled, own : observations that a time step of the pool and an own outcome count for the spread in a pool
-#   offset, offset_pool, offset_half : rates of the level offsets, own and pooled; they fall as 1 / (1 + n / half)
-#   offset_shift, offset_own : factors of the offsets' rate: of the part that moves both tails alike, and in a pool
-#   memory_lag : a regression remembers outcomes for lag^memory_lag times as long
 CONSTANTS = {
-    "prior_base": 0.75,
-    "discount": 0.9995,
-    "fastest": 0.5,
-    "clip": 3.0,
-    "probation": 10.0,
-    "reach": 2.0,
+    "prior_base": 0.75,  # prior weight of the base forecast; the other members share the rest
+    "discount": 0.9995,  # of regrets
+    "fastest": 0.5,  # largest learning rate
+    "clip": 3.0,  # largest regret, in units of the base forecast's usual loss
+    "probation": 10.0,  # members other than the base forecast use n / (n + probation) of their weight
+    "reach": 2.0,  # a member's centre stays within reach (1 + n / reach_growth) units of the base median
     "reach_growth": 25.0,
     "reach_most": 10.0,
-    "ridge": 10.0,
+    "ridge": 10.0,  # prior observations of a regression (times the lag), own and of a pool
     "pool_ridge": 5.0,
-    "trace": 50.0,
-    "spread_0": 20.0,
+    "trace": 50.0,  # largest trace of a covariance
+    "spread_0": 20.0,  # prior observations of the spread (times the lag): constant, sizes of errors, other features
     "spread_1": 3.0,
     "spread_2": 10.0,
-    "shape": 50.0,
-    "spread_forget": 0.999,
+    "shape": 50.0,  # prior observations of its shape
+    "spread_forget": 0.999,  # forgetting of the spread's equations, own and of a pool
     "pool_forget": 0.97,
-    "pool_share": 0.5,
-    "pooled": 3.0,
+    "pool_share": 0.5,  # weight of the pool's weights in a pool
+    "pooled": 3.0,  # observations that a time step of the pool, and an own outcome, count for the spread in a pool
     "own": 0.3,
-    "offset": 0.04,
+    "offset": 0.04,  # rates of the level offsets, own and of a pool; they fall as 1 / (1 + n / offset_half)
     "offset_pool": 0.28,
     "offset_half": 50.0,
-    "offset_shift": 0.3,
+    "offset_shift": 0.3,  # factors of the offsets' rate: of the part that moves both tails alike, and in a pool
     "offset_own": 0.2,
-    "memory_lag": 1.0,
+    "memory_lag": 1.0,  # a regression remembers outcomes for lag^memory_lag times as long
 }
 STRUCTS = struct_members("committee/state")
 CONSTANT_NAMES = STRUCTS["Constants"]
@@ -131,17 +116,12 @@ def log_priors(base, shares):
 class Plan:
     """Constants of a committee: levels, members, and where the numbers of each lie in its rows.
 
-    Parameters
-    ----------
-    levels, scores : levels of the quantiles and their normal scores
-    members : `Member` objects, the base forecast first; with it alone nothing is corrected
-    pooled : whether a pool is used
-    alone : number of first members that take part where a pool has one stream only; by default all
-    constants : other values than those of CONSTANTS
+    The base forecast is the first member. The first `alone` members take part where a pool has one stream only;
+    `constants` replace those of CONSTANTS.
     """
 
-    def __init__(self, levels, scores, members, pooled=False, alone=None, **constants):
-        self.members, self.pooled, self.changes = tuple(members), pooled, constants
+    def __init__(self, levels, scores, members, pooled, alone, **constants):
+        self.members, self.pooled, self.alone_count = tuple(members), pooled, alone
         self.level_count, self.member_count = len(levels), len(self.members)
         k, count = len(levels), len(self.members)
         if k < 2:
@@ -155,7 +135,6 @@ class Plan:
         np.add.at(full, at + 1, share)
         mirror = np.abs(np.subtract.outer(1.0 - np.asarray(levels), levels)).argmin(axis=1)
         values = {**CONSTANTS, **constants}
-        self.alone_count = count if alone is None else alone
         shares = [member.share for member in self.members]
         prior = log_priors(values["prior_base"], shares)
         prior_alone = log_priors(values["prior_base"], shares[: self.alone_count])

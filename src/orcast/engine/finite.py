@@ -216,8 +216,9 @@ class FiniteEngine:
             return _ledger.certificate_of(record.certificate_row)
 
         if self.rules.drawn:
-            mass = kernels.published_event(record) if self.binary else kernels.published(record)
-            return self._drawn_class.trusted(self.space, mass, certificate, record.view("result").copy())
+            mass = kernels.published(record)
+            published = float(mass[1]) if self.binary else mass
+            return self._drawn_class.trusted(self.space, published, certificate, record.view("result").copy())
         if self.binary:
             return BinaryForecast.trusted(self.space, record.probability(1), certificate)
         return forecast_on(self.space, record.view("result").copy(), certificate)

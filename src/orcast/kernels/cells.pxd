@@ -20,5 +20,4 @@ cdef double power_mean(double, double, Py_ssize_t) noexcept nogil
 cdef void log_masses(Py_ssize_t, Row, Row) noexcept nogil
 
 cpdef object cells_of(object, double, double, Py_ssize_t, double)
-cpdef Py_ssize_t locate_arrays(double, object, object, Py_ssize_t) except -1
 cpdef object rebin_arrays(Py_ssize_t, object, object, object, Py_ssize_t, object, object, object)

@@ -257,11 +257,6 @@ def cells_of(quantiles, low, high, tail_cells, tail_mass):
     return left[:n].copy(), right[:n].copy(), mass[:n].copy()
 
 
-def locate_arrays(y, left, right, n):
-    """Index of the cell of an outcome."""
-    return locate(y, readable_of(left), readable_of(right), n)
-
-
 def rebin_arrays(n_from, left_from, right_from, mass_from, n, left, right, out):
     """Masses on other cells of the same interval."""
     rebin(

@@ -17,10 +17,7 @@ MOST_PARTS, EXACT = 64, 1e-9
 
 
 def bound_quantiles(rules, n, p, linear, norm, w):
-    """Growth by quantiles and intervals in each cell.
-
-    Levels below the cell enter through a prefix sum, levels above it through a suffix sum.
-    """
+    """Growth by quantiles and intervals in each cell, by sums over the levels below it and above it."""
     levels, factors = rules.levels, w.factors
     count = rules.level_count
     suffix = 0.0
@@ -74,10 +71,7 @@ def bound_intervals(rules, k, before, mass, norm, w):
 
 
 def add_extremes(s, f, a, b, k, linear, norm):
-    """Add the largest s z + f z^2 and f z^2 of a coordinate z between a and b in cell k.
-
-    `s` is twice the coordinate of the cumulative payoff.
-    """
+    """Add the largest s z + f z^2 and f z^2 of a coordinate z in [a, b] in cell k; s is twice its cumulative payoff."""
     linear[k] += max((s + f * a) * a, (s + f * b) * b)
     norm[k] += f * max(a * a, b * b)
 
@@ -177,10 +171,7 @@ def add_regret(i, z0, z1, z2, linear, square, w):
 
 
 def cell_function(rules, k, round, p, linear, square, w):
-    """Set `linear` <S_+, payoff> + `square` ||payoff||^2 in cell k as a function of the place in it, from 0 to 1.
-
-    Terms that are constant in the cell are left out. With 2 and 1 the function is the growth.
-    """
+    """Set `linear` <S_+, payoff> + `square` ||payoff||^2 by the place in cell k, 0 to 1, but for constant terms."""
     left, right = round.left, round.right
     low, span = round.info.low, round.info.high - round.info.low
     for i in range(w.poly_size):
@@ -337,10 +328,7 @@ def bound_cells(rules, n, round, p, w):
 
 
 def certify(rules, n, round, p, w):
-    """Largest growth of ||S||_+^2 over all outcomes, and the largest ||payoff||^2.
-
-    If the sum of the maxima is within the slack it is returned; else the maximum of the sum.
-    """
+    """Largest growth of ||S||_+^2 over all outcomes, or a bound within the slack; and the largest ||payoff||^2."""
     worst, bound = bound_cells(rules, n, round, p, w)
     if worst - bound > w.free:
         worst = largest(rules, n, round, p, w.flat, w.linear, w)
@@ -348,10 +336,7 @@ def certify(rules, n, round, p, w):
 
 
 def resolution(rules, n, round, p, w):
-    """Largest difference between <S_+, payoff> at an outcome and its mean over the cell of the outcome.
-
-    The certificate of p must have been computed before.
-    """
+    """Largest <S_+, payoff> at an outcome minus its mean over the cell of the outcome; `certify` must run before."""
     most = 0.0
     for k in range(n):
         cell_function(rules, k, round, p, 1.0, 0.0, w)

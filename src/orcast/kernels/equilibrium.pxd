@@ -21,4 +21,3 @@ cdef (double, double) means_of(Round, Py_ssize_t, Row, Row) noexcept nogil
 cdef double crps_difference(double, Py_ssize_t, Py_ssize_t, Row, Row, Row, Row) noexcept nogil
 
 cpdef object field_tables_arrays(object, object, object, object)
-cpdef object payoff_arrays(Rules, Round, double, Py_ssize_t, object)

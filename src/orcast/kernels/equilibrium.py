@@ -1,10 +1,8 @@
 """Logit equilibrium on ordered cells by Newton's method in O(cells), and the core payoff of an outcome.
 
-The core payoff has, in this order, a coordinate for each level, interval, power, CRPS of an expert and squared error
-of an expert. The ledger gives the cumulative payoff `w.cumulative` of each, and the factors `w.factors` of their
-squares (see `ledger.combine`). Symbols follow the theory page: F are the cumulated masses, v is the field
-<cumulative payoff, payoff> over the
-temperature.
+The ledger gives the cumulative payoff `w.cumulative` of each coordinate of the core payoff (`state.Rules`), and the
+factors `w.factors` of their squares (`ledger.combine`). Symbols follow the theory page: F are the cumulated masses, v
+is the field <cumulative payoff, payoff> over the temperature.
 
 With H(u) = sum_a s_a (min(u, a) - a u) the quantile field is v_k = (H(F_k) - H(F_{k-1})) / p_k: the mean of h = H' over
 the cell's share of [0, 1].
@@ -129,11 +127,7 @@ def sweep(n, w):
 
 
 def newton_step(n, w):
-    """Fill `w.e` with the Newton step in log masses, limited.
-
-    In terms of F the system is tridiagonal (quantiles, CRPS) plus rank one (the mean, from squared error): one Thomas
-    sweep and one Sherman-Morrison correction.
-    """
+    """Fill `w.e` with the Newton step in log masses, limited: tridiagonal in F, and rank one for squared error."""
     sweep(n, w)
     if w.mse_pull != 0.0:
         along_d = 0.0
@@ -288,8 +282,3 @@ def crps_difference(y, k, n, left, right, p, expert):
 def field_tables_arrays(s, levels, knots, slopes):
     """Fill H at 0 and at the levels, and its slope right of each."""
     field_tables(readable_of(s), readable_of(levels), len(levels), numbers_of(knots), numbers_of(slopes))
-
-
-def payoff_arrays(rules, round, y, k, out):
-    """Fill the core payoff of the forecast for the outcome y in cell k."""
-    payoff(rules, round, y, k, numbers_of(out))

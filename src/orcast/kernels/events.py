@@ -8,18 +8,9 @@ from orcast.kernels.state import Memory, Round, Rules
 
 
 class Stream:
-    """Inputs, pending rounds and outputs of the events of one stream.
+    """Inputs, pending rounds and outputs of the events of one stream; pending entries come first, then new ones.
 
-    Entries that are pending from before come first, then one for each new forecast.
-
-    Parameters
-    ----------
-    values : outcomes of all entries, nan where unknown or outside the bounds
-    experts, priors : base quantiles of the new forecasts, and those that the committee corrected, flat
-    contexts : contexts of the new forecasts, flat
-    levels, widths, level_set : sets of levels to be read (flat, `set_width` each), their sizes, set of each forecast
-    counters : COUNTERS
-    capacity : largest number of rounds that are pending at once
+    `priors` are the quantiles that the committee corrected; `levels` has sets of levels, of which an entry reads one.
     """
 
     def __init__(self, rules: Rules, values, experts, priors, contexts, levels, widths, level_set, counters, capacity):

@@ -121,10 +121,7 @@ def pool_masses(rules, experts, weights, pool):
 
 
 def committee(rules, state, round, w):
-    """Fill the pool, the features, the members and the prior of a round around its experts; only read the state.
-
-    Where the space has axes, the rows of the moved experts are there already.
-    """
+    """Fill the pool, features, members and prior of a round around its experts; the rows of moved experts are there."""
     n, rows = rules.cells, rules.rows
     m = mark(w)
     weights = take(w, rules.rivals * rows)

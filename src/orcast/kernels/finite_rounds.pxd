@@ -36,5 +36,4 @@ cdef void write_pits(FiniteRules, FiniteRound, Py_ssize_t, Row, Workspace) noexc
 cpdef object pits_of(FiniteRound, Py_ssize_t)
 cpdef object payoff_finite(FiniteRound, Py_ssize_t)
 cpdef object run(FiniteState, object, object, object, object, object, object, object)
-cpdef double published_event(FiniteRound)
 cpdef object published(FiniteRound)

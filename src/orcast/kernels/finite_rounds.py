@@ -1,8 +1,4 @@
-"""Round on a finite space: the prior of the committee, the forecast that the ledger allows, and its outcome.
-
-The core of the payoff is, in this order: hats of the forecast and hats of the expert (for each vertex all events), the
-bias of the event 1, the Brier score of each expert.
-"""
+"""Round on a finite space: the prior of the committee, the forecast that the ledger allows, and its outcome."""
 
 import cython
 import numpy as np
@@ -264,10 +260,7 @@ def write_pits(rules, round, y, out, w):
 
 
 def predict_finite(state, experts, pending, reserved, context):
-    """New round around the masses of all experts, or the probability of the second of two cells, or None.
-
-    `context` has the contexts of all parts; None: all are 1.
-    """
+    """New round around the masses of all experts, the probability of an event, or None; without `context` it is 1."""
     rules, round, w = state.rules, FiniteRound(state.rules), workspace()
     count, masses = 0, round.experts
     if isinstance(experts, float):
@@ -288,15 +281,6 @@ def update_finite(state, round, reserved, y):
     w = workspace()
     with cython.nogil:
         update(state.rules, state, round, reserved, y, w)
-
-
-def published_event(round):
-    """Published probability of the event of two cells."""
-    rules, p = round.rules, round.result[1]
-    if round.info.draw == 0.0 or rules.drawn == 0:
-        return p
-    k, share = between(rules.nodes, rules.hats, p)
-    return rules.nodes[k + 1] if round.info.draw < share else rules.nodes[k]
 
 
 def published(round):

@@ -91,10 +91,7 @@ def regret_scale(p, cells, x, unit, brier, variance):
 
 
 def regret_pulls(w, p, eager, pulls):
-    """Pull of the regret against each expert, with the units that p has; 0 where there is no cumulative regret.
-
-    `eager` multiplies it: it points back to the expert and cannot overshoot, so delay need not soften it.
-    """
+    """Pull of the regret against each expert in the units of p; `eager` multiplies it, since it cannot overshoot."""
     variance = variance_of(w, p)
     for e in range(w.rivals):
         pulls[e] = 0.0

@@ -36,10 +36,7 @@ def take_newton_rows(count, n, w):
 
 
 def new_workspace(rules, memory, round, reserved, w):
-    """Set up the scratch memory for the cells of a round; pending rounds have `reserved` a part of the slack.
-
-    The caller marks the scratch memory before and releases it after the round.
-    """
+    """Fill the scratch memory of a round, which the caller marks and releases; pending ones have `reserved` slack."""
     n = cell_count(round)
     low, high = round.info.low, round.info.high
     take_rows(rules, n, w)
@@ -92,10 +89,7 @@ def mse_unit(rules, memory, n, round, p, e):
 
 
 def regret_units(rules, memory, n, round, p):
-    """Units of the regrets of p, known before the outcome: one over the expert's usual loss or the largest difference.
-
-    The larger of the two is used, so that no regret counts more than 1 in a round. A missing expert has the unit zero.
-    """
+    """Units of the regrets of p: one over the larger of the usual loss of the expert and the largest difference."""
     if rules.crps == 0 and rules.mse == 0:
         return
     for e in range(rules.experts):
@@ -129,11 +123,7 @@ def judge(rules, memory, round, p, w):
 
 
 def allow_resolution(rules, memory, n, round, p, w):
-    """Let the bound of the round grow by the resolution of the cells, as far as the forecast needs it.
-
-    On the means over cells some forecast always wins the half-space. Within a cell an outcome may exceed the mean by
-    the resolution of the cell, and no forecast on these cells can prevent it (docs/theory.md).
-    """
+    """Let the bound grow by the resolution of the cells, as far as the forecast needs it (see docs/theory.md)."""
     certificate = round.certificate
     linear = certificate.worst - rules.discount * rules.discount * w.square
     needed = linear - certificate.bound - w.free

@@ -51,11 +51,7 @@ def pull_mse(pull, n, round, expert, w):
 
 
 def prepare(rules, temperature, eager, round, w):
-    """Fill all of the equation of the equilibrium around `w.log_mix` that does not depend on the masses.
-
-    `eager` multiplies the pulls of the regrets: the pull to the expert cannot overshoot, so that delay need not soften
-    it.
-    """
+    """Fill what does not depend on the masses in the equation around `w.log_mix`; `eager` multiplies regrets."""
     n = cell_count(round)
     level_ledger(rules, w.cumulative, 1.0 / temperature, w.s)
     field_tables(w.s, rules.levels, rules.level_count, w.knots, w.slopes)
@@ -100,10 +96,7 @@ def solve_strictly(rules, temperature, round, start, lp, w):
 
 
 def descend(rules, memory, temperature, round, start, w):
-    """Lower the temperature from a solution at `start` until the certificate holds, or the branch ends.
-
-    Each solve starts from the last one; where one fails, the ratio comes closer to 1.
-    """
+    """Lower the temperature from a solution at `start` until the certificate holds, or the branch ends."""
     n = cell_count(round)
     used = mark(w)
     lp = take(w, n)
@@ -249,10 +242,7 @@ def try_priors(rules, memory, round, lp, w):
 
 
 def step_by_step(rules, memory, round, start, w):
-    """Solve around a prior again and again, each solution being the next prior (the proximal point method).
-
-    A step is longer at a lower temperature, which falls until a solve fails.
-    """
+    """Solve again and again, each solution being the next prior (proximal point method), at falling temperatures."""
     n, temperature = cell_count(round), rules.temperature
     used = mark(w)
     lp = take(w, n)
@@ -282,12 +272,7 @@ def search(rules, memory, thorough, round, lp, w):
 
 
 def run_rounds(rules, memory, mix, reserved, thorough, round, w):
-    """Fill the forecast of a round and its certificate: the equilibrium around the mix, at a temperature that holds.
-
-    If the certificate does not hold at the usual temperature, the temperature is lowered by continuation. A branch of
-    equilibria may end; then masses at the two ends are tried, and equilibria around other priors. The forecast that
-    holds, or comes closest, is used.
-    """
+    """Fill the forecast of a round and its certificate: an equilibrium around the mix that holds, or comes closest."""
     n = cell_count(round)
     used = mark(w)
     regret_units(rules, memory, n, round, mix)

@@ -24,10 +24,7 @@ def squared_norm(ledger):
 
 
 def combine(ledger, context, cumulative, factors, size):
-    """Cumulative payoff of a round: C = sum of scale c^T S_+ in the core, and the factors of its squares.
-
-    For a core payoff d the whole payoff has <S_+, payoff> = <C, d> and ||payoff||^2 = sum of factors d^2.
-    """
+    """Cumulative payoff C and factors f: <S_+, payoff> = <C, d> and ||payoff||^2 = sum of f d^2 for a core payoff d."""
     total = ledger.total
     for i in range(size):
         cumulative[i] = 0.0
@@ -111,11 +108,7 @@ def available_slack(ledger, square, context, reserved):
 
 
 def write_certificate(ledger, square, free, linear, bound, certificate):
-    """Write the certificate of a forecast; `linear` is the largest 2 <S_+, payoff> + ||payoff||^2.
-
-    `bound` is B_t, the largest squared payoff of this round. The overdraft, the part of `linear` beyond B_t, is taken
-    from the slack that is `free`.
-    """
+    """Write the certificate of a forecast: `linear` is its largest 2 <S_+, payoff> + ||payoff||^2, `bound` its B_t."""
     account, discount = ledger.account, ledger.layout.discount
     overdraft = max(linear - bound, 0.0)
     carried = discount * discount * square

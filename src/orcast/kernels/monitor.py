@@ -59,24 +59,17 @@ class Bets:
     """Table of bets, and what else all streams of a kind share.
 
     A stream has a row: HEAD numbers, the starts of the description, then its lanes. Starts are the evidence of each bet
-    since the last start of its group, and for each group sums since then (SUMS). A lane has LANE_HEAD
-    numbers, the wealth of each bet, the starts of its detector, and a histogram of its PITs.  A row may lack the last
-    lanes, as long as no round needed them.
+    since the last start of its group, and for each group sums since then (SUMS). A lane has LANE_HEAD numbers, the
+    wealth of each bet, the starts of its detector, and a histogram of its PITs. A row may lack unused lanes.
 
     Parameters
     ----------
-    table, areas : rows of knots
-        At each knot the bets, the score that describes a size and its square; and their integrals up to the knot.
-    prior, least, kinds, groups : a number for each bet
-        Weights, smallest values, kinds of miscalibration, and groups of kinds.
-    bins : array
-        Bin of the histogram of each interval between knots.
-    lanes : array
-        Weights of the lanes; their sum is at most 1.
-    spread, outside : float
-        Weight of starts after the first round; share of the outcomes below the band, and above it.
-    signed : bool
-        Call forecasts too low or too high, not too narrow, if all outcomes lie beyond one end.
+    table, areas : bets, the score that describes a size and its square at each knot; and their integrals up to it
+    prior, least, kinds, groups : weight, smallest value, kind of miscalibration and group of kinds of each bet
+    bins : bin of the histogram of each interval between knots
+    lanes : weights of the lanes; their sum is at most 1
+    spread, outside : weight of starts after the first round; share of the outcomes below the band, and above it
+    signed : call forecasts too low or too high, not too narrow, if all outcomes lie beyond one end
     """
 
     def __init__(
@@ -207,10 +200,7 @@ def share_inside(bets, low, high):
 
 
 def follow(bets, starts, g, scores, inside):
-    """Multiply the evidence of each group since its start by the bets `g`; return the sum over the groups.
-
-    A group whose evidence is below its prior weight restarts.
-    """
+    """Multiply the evidence of each group by its bets `g`, restarted where it is below its prior; return the sum."""
     found = 0.0
     last = 0
     for i in range(bets.group_count):
@@ -353,11 +343,7 @@ def close_change(bets, row, lanes, now):
 
 
 def update_stream(bets, row, lanes, pit, start, issued, clock, ever, change, scratch):
-    """Update a stream with a PIT of round `issued`, known when `clock` rounds were issued.
-
-    Its row has `lanes` lanes; draws begin at `start`.  Alarms are raised at the evidence `ever`, and at that of a
-    change.  The middles of ends that are not known serve the description and the ranks.
-    """
+    """Update a row with a PIT of round `issued`, known when `clock` were issued; its draws begin at `start`."""
     row[ROUNDS] += 1.0
     now = row[ROUNDS]
     low, high = 0.5 * (pit[0] + pit[1]), 0.5 * (pit[2] + pit[3])

@@ -80,11 +80,7 @@ def read_quantiles(n, left, right, mass, open_low, open_high, levels, count, out
 
 
 def end_of(k, n, left, right, open_low, open_high):
-    """Largest number that belongs to the cells up to k: to all of them if k is the last, to none if k is -1.
-
-    An outcome on an edge belongs to the cell on its left, and at an atom to the atom. Before an atom, and before the
-    first cell, the result is the next number below.
-    """
+    """Largest number of the cells up to k, -1 for none; before an atom, whose point is its own, the one below it."""
     if k < 0:
         return -INF if open_low else nextafter(left[0], -INF)
     if k == n - 1:

@@ -179,10 +179,7 @@ def place_rivals(rules, memory, n, round, w):
 
 
 def recell(rules, memory, round, mix, w):
-    """Replace the cells around the expert by even ones, where they are too coarse for the cumulative payoff.
-
-    An outcome that shares its cell with half of the interval has any mean, so no forecast bounds its moments there.
-    """
+    """Replace the cells around the expert by even ones: no forecast bounds the moments in a cell of half the space."""
     used = mark(w)
     n, capacity = cell_count(round), rules.capacity
     old = take(w, CELL_ROWS * capacity)

@@ -52,11 +52,10 @@ def cut_whole(row, at, size):
 
 
 class Workspace:
-    """Scratch memory: blocks of numbers that kernels take from and give back in the order of a stack.
+    """Scratch memory: a kernel calls `mark` first, takes numbers, and calls `release` before it returns.
 
-    A kernel that takes scratch memory calls `mark` first and `release` before it returns. The fields of `rows.pxd`
-    point to scratch memory of the round that is being computed. With AddressSanitizer (`make test-checked`) scratch
-    memory that is not in use is closed, so is a FENCE after each part, and numbers are nan until they are set.
+    The fields of `rows.pxd` point to scratch memory of the round that is being computed. With AddressSanitizer (`make
+    test-checked`) unused memory and a FENCE after each part are closed, and numbers are nan until they are set.
     """
 
     def __init__(self):
