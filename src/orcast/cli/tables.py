@@ -68,10 +68,7 @@ def separator_of(path: str) -> str | None:
 
 
 def read(path: str, *, names: Collection[str] = (), growing: bool = False) -> TableFile:
-    """Read a table from a file, or CSV from stdin if it is called "-"; columns with these names are text.
-
-    The last line of a `growing` table is left out until it has an end.
-    """
+    """Read a table from a file, or CSV from stdin if it is called "-"; columns with these names are text."""
     need("cli", "polars")
     import polars as pl
 
@@ -85,6 +82,7 @@ def read(path: str, *, names: Collection[str] = (), growing: bool = False) -> Ta
         raise FileNotFoundError(f"expected a file, got {what}: {path}")
     if separator is not None:
         content = Path(path).read_bytes()
+        # the last line of a growing table is left out until it has an end
         return _csv(content[: content.rfind(b"\n") + 1] if growing else content, separator, path, names)
     try:
         return TableFile(pl.read_parquet(path), path, None, None)

@@ -34,23 +34,24 @@ class Blocks:
 
 
 @computed_once
-def steps_of(evaluation: Evaluation) -> Places:
-    """Rank of the time of each row, or its place in its series."""
+def steps_of(evaluation: Evaluation) -> tuple[Places, int]:
+    """Rank of the time of each row, or its place in its series, and their number."""
     if evaluation.time is not None:
-        return np.asarray(np.unique(evaluation.time, return_inverse=True)[1], dtype=np.intp)
+        times, ranks = np.unique(evaluation.time, return_inverse=True)
+        return ranks, int(times.size)
     order = np.argsort(evaluation.series, kind="stable")
     counts = np.bincount(evaluation.series, minlength=len(evaluation.names))
     starts = np.repeat(np.cumsum(counts) - counts, counts)
     steps = np.empty(evaluation.rows, dtype=np.intp)
     steps[order] = np.arange(evaluation.rows) - starts
-    return steps
+    return steps, int(counts.max(initial=0))
 
 
 def information_of(evaluation: Evaluation) -> tuple[Information, Any]:
     """Information of the rows; if none is given, outcomes are known at their time, but for `overlap` of them."""
     if evaluation.known is not None:
         return evaluation.known
-    steps = steps_of(evaluation)
+    steps = steps_of(evaluation)[0]
     known = Information.of(
         evaluation.series, steps, evaluation.y, steps - 0.5 - evaluation.overlap, stamps=evaluation.time
     )
@@ -58,15 +59,9 @@ def information_of(evaluation: Evaluation) -> tuple[Information, Any]:
 
 
 @computed_once
-def times_of(evaluation: Evaluation) -> int:
-    """Number of distinct times."""
-    return int(steps_of(evaluation).max()) + 1 if evaluation.rows else 0
-
-
-@computed_once
 def shared_times(evaluation: Evaluation) -> tuple[Places, int]:
     """Rank of the time of each row, or of its issue time if those are fewer, and their number."""
-    steps, size = steps_of(evaluation), times_of(evaluation)
+    steps, size = steps_of(evaluation)
     if evaluation.known is not None:
         known, rows = evaluation.known
         issued, ranks = np.unique(known.issued[rows], return_inverse=True)
@@ -96,7 +91,7 @@ def reach(signal: Vector) -> int:
 
 def reach_of(evaluation: Evaluation, signals: Iterable[Vector], *, slow: bool = True) -> int:
     """Longest reach of signals averaged by time; `slow=False` removes slow changes first."""
-    steps, size = steps_of(evaluation), times_of(evaluation)
+    steps, size = steps_of(evaluation)
     count = np.bincount(steps, minlength=size)
     by_time = (np.bincount(steps, each, minlength=size) / count for each in signals)
     return max((reach(each if slow else _without_slow(each)) for each in by_time), default=0)
@@ -112,26 +107,21 @@ def _without_slow(signal: Vector) -> Vector:
 
 
 def blocks_of(evaluation: Evaluation, far: int, least: int = 1) -> Blocks:
-    """Blocks of consecutive times, twice as long as forecasts overlap or times are correlated.
-
-    Rows with the same time, or with the same issue time if those are fewer, are in one block; all rows are in one if
-    there are too few times for a verdict.
-    """
-    size, (ranks, times) = times_of(evaluation), shared_times(evaluation)
+    """Blocks of consecutive times, twice as long as forecasts overlap or times are correlated."""
+    size, (ranks, times) = steps_of(evaluation)[1], shared_times(evaluation)
     steps_ahead = evaluation.overlap + 1
     length = max(2 * steps_ahead if evaluation.overlap else 1, 2 * far)
     length = max(min(length, max(steps_ahead, size // 8)), least)
+    # rows of one time, or issue time, are in one block; all rows if there are too few times for a verdict
     count = max(1, min(size // length, times, MOST)) if times >= TIMES else 1
     return Blocks(ranks * count // max(times, 1), count, bool(evaluation.overlap or far))
 
 
 def variance_of_sums(parts: Matrix, alike: bool, *, by_steps: bool = False) -> Vector:
-    """Variance of column sums of block sums with mean 0, corrected for correlated neighbours.
-
-    With `by_steps` it comes from differences of neighbouring blocks, so that slow changes do not count.
-    """
+    """Variance of column sums of block sums with mean 0, corrected for correlated neighbours."""
 
     def squares(sums: Matrix) -> Vector:
+        # in differences of neighbouring blocks slow changes do not count
         return np.asarray((np.diff(sums, axis=0) ** 2).sum(axis=0) / 2.0 if by_steps else (sums**2).sum(axis=0))
 
     count = parts.shape[0]
@@ -163,7 +153,7 @@ def calibration_blocks(evaluation: Evaluation, side: str) -> Blocks | None:
     if evaluation.rows == 0:
         return None
     far = reach_of(evaluation, _signals(evaluation, side), slow=False)
-    if not evaluation.overlap and far == 0 and times_of(evaluation) == evaluation.rows:
+    if not evaluation.overlap and far == 0 and steps_of(evaluation)[1] == evaluation.rows:
         return None
     return blocks_of(evaluation, far)
 
@@ -222,11 +212,8 @@ def _parts(evaluation: Evaluation, side: str) -> Matrix | None:
 
 
 def design_effect(evaluation: Evaluation, side: str, *, weights: Matrix | None = None, sure: float = 0.95) -> Vector:
-    """Rows per independent outcome, at least 1, for each level or label.
-
-    `weights` (levels x events) selects sums of levels: an interval is its upper end minus its lower one.
-    Levels share one pooled estimate.
-    """
+    """Rows per independent outcome, at least 1, for each level or label; levels share one pooled estimate."""
+    # weights (levels x events) select sums of levels: an interval is its upper end minus its lower one
     kinds = len(evaluation.labels) if evaluation.kind != "quantiles" else evaluation.levels.size
     weights = np.eye(kinds) if weights is None else weights
     parts, blocks = _parts(evaluation, side), calibration_blocks(evaluation, side)

@@ -18,19 +18,15 @@ FEWEST, WINDOW = 5, 256
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """Outcomes and the ranks of issue time and publication: row i knew the outcome of row j if known[j] <= issued[i].
-
-    `time` is a rank too, its place in `times`; `horizon` counts steps ahead from 1.  Rows are in the order of series
-    and time; `y` is nan where there is no outcome yet.
-    """
+    """Outcomes by series and time, with ranks of times: row i knew the outcome of row j if known[j] <= issued[i]."""
 
     series: Places
-    time: Places
+    time: Places  # rank, the place in `times`
     issued: Places
     known: Places
-    horizon: Vector
+    horizon: Vector  # steps ahead, from 1
     times: NDArray[Any]
-    y: Vector
+    y: Vector  # nan where there is no outcome yet
 
     @classmethod
     def of(
@@ -41,13 +37,9 @@ class Information:
         issued: NDArray[Any] | None = None,
         known: NDArray[Any] | None = None,
         horizon: Vector | None = None,
-        stamps: NDArray[Any] | None = None,
+        stamps: NDArray[Any] | None = None,  # times as dates, if they are
     ) -> Information:
-        """Rank the times; by default outcomes are known at their time and forecasts issued just before theirs.
-
-        Without `horizon`, it is the place of a row among those of its series that were issued together.  `stamps` are
-        the times as dates, if they are.
-        """
+        """Rank the times; by default outcomes are known at their time and forecasts issued just before theirs."""
         times, at, when = np.unique(time, return_index=True, return_inverse=True)
         since, ranks = when, when + 1
         if known is not None or issued is not None:
@@ -56,7 +48,7 @@ class Information:
             since = ranks[time.size :] - (issued is None)
         if horizon is None and issued is None:
             horizon = np.ones(time.size)
-        elif horizon is None:
+        elif horizon is None:  # the place of a row among those of its series that were issued together
             order = np.lexsort((when, since, series))
             group = series[order] * (int(ranks.max(initial=0)) + 1) + since[order]
             horizon = np.empty(time.size)

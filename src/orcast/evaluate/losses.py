@@ -13,8 +13,8 @@ from orcast.evaluate.dependence import (
     Blocks,
     blocks_of,
     reach_of,
+    steps_of,
     student_quantile,
-    times_of,
     variance_of_sums,
 )
 from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, chunks, computed_once, outcomes_of
@@ -120,7 +120,7 @@ def loss_blocks(evaluation: Evaluation) -> Blocks:
     signal = loss(evaluation, "before")
     if evaluation.after is not None:
         signal = loss(evaluation, "after") - signal
-    times = times_of(evaluation)
+    times = steps_of(evaluation)[1]
     length = int(np.ceil(2.0 * times ** (1.0 / 3.0)))
     if len(evaluation.names) >= PANEL:
         length = min(length, times // TIMES)

@@ -40,15 +40,12 @@ FEW = 100
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """Monitors of one series, one for each horizon, with the times of the rows and ends of their PITs.
-
-    `alarm` is that of e-BH among all series; `evidence` is the e-process, averaged over the horizons.
-    """
+    """Monitors of one series, one for each horizon, with the times of the rows and ends of their PITs."""
 
     name: str
     code: int
-    alarm: bool
-    evidence: float
+    alarm: bool  # of e-BH among all series
+    evidence: float  # e-process, averaged over the horizons
     monitors: list[tuple[Monitor, Places]]  # and their rows, the most evidence first
     times: NDArray[Any] | None
     pits: Matrix

@@ -141,13 +141,10 @@ path.area.chance{fill:var(--chance);fill-opacity:.75}
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """One drawn element; `role` sets the colour and thickness, a `label` appears in the key.
+    """One drawn element; a `label` appears in the key."""
 
-    `shape` is "line", "dot" or "area" (between `base` and `y`).
-    """
-
-    shape: str
-    role: str
+    shape: str  # "line", "dot" or "area" (between `base` and `y`)
+    role: str  # sets the colour and thickness
     x: Vector
     y: Vector
     base: Vector | None = None

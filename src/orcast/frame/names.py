@@ -168,40 +168,30 @@ def owner_of(text: str) -> str | None:
 
 
 class Output(NamedTuple):
-    """Added column.
-
-    ``what`` is "quantile", "mean", "sd", "member" or "probability"; ``level`` is that of a quantile, ``column`` the
-    found column that it replaces and ``place`` its number (None for a level that was asked for).
-    """
+    """Added column."""
 
     name: str
-    what: str
-    level: float | None = None
-    place: int | None = None
-    column: Label | None = None
+    what: str  # "quantile", "mean", "sd", "member" or "probability"
+    level: float | None = None  # of a quantile
+    place: int | None = None  # number of the found column that it replaces; None for a level that was asked for
+    column: Label | None = None  # that column
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """Forecast columns of one model.
-
-    ``columns`` are in the order of ``levels`` (increasing), of the members, of ``labels``, or mean and spread.
-    ``mean`` is a column with the mean beside quantiles: no forecast of its own, but a new one is added.  ``ordered``:
-    outcomes are numbers.  ``base`` begins the names of added columns, ``certificate`` and ``alarms`` have those beside
-    the forecasts.
-    """
+    """Forecast columns of one model."""
 
     model: str
     kind: str
-    columns: tuple[Label, ...]
+    columns: tuple[Label, ...]  # in the order of levels (increasing), members, labels, or mean and spread
     levels: NDArray[np.float64] | None = None
     labels: tuple[str, ...] | None = None
-    mean: Label | None = None
+    mean: Label | None = None  # beside quantiles: no forecast of its own, but a new one is added
     intervals: bool = field(default=False, repr=False)
     explicit: bool = field(default=False, repr=False)
-    ordered: bool = field(init=False, repr=False)
-    base: str = field(init=False, repr=False)
-    certificate: dict[str, str] = field(init=False, repr=False)
+    ordered: bool = field(init=False, repr=False)  # outcomes are numbers
+    base: str = field(init=False, repr=False)  # beginning of the names of added columns
+    certificate: dict[str, str] = field(init=False, repr=False)  # names of the columns beside the forecasts
     alarms: list[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -213,13 +203,11 @@ class Form:
         self.__dict__.update({"ordered": ordered, "base": base, "certificate": certificate, "alarms": alarms})
 
     def outputs(self, levels: ArrayLike | None = None) -> tuple[Output, ...]:
-        """Added forecasts, in the form that was found, with quantiles at more levels if asked for.
-
-        A point forecast gives its median, ``M_orcast``, and the intervals 80 and 95, or the levels asked for instead.
-        """
+        """Added forecasts, in the form that was found, with quantiles at more levels if asked for."""
         asked = [] if levels is None else asked_levels(levels)
         if not self.ordered and asked:
             raise ValueError(f"expected no levels beside {KINDS[self.kind]}, got {short(levels)}")
+        # a point forecast gives its median and the intervals 80 and 95, or the levels asked for instead
         asked = asked or list(POINT_LEVELS) if self.kind == "point" else asked
         what = {"quantiles": "quantile", "members": "member", "point": "quantile"}.get(self.kind, "probability")
         there = [0.5] if self.kind == "point" else [] if self.levels is None else self.levels.tolist()
@@ -264,18 +252,15 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class ColumnLayout:
-    """Roles of the columns of a frame; ``taken`` are all columns with a role, which are no forecasts.
-
-    ``known`` is None unless it is named, ``y`` only in a frame without outcomes.
-    """
+    """Roles of the columns of a frame; ``taken`` are all columns with a role, which are no forecasts."""
 
     series: tuple[Label, ...]
     time: Label | None
     cutoff: Label | None
     horizon: Label | None
-    y: Label
+    y: Label  # None in a frame without outcomes
     forms: tuple[Form, ...]
-    known: Label | None = None
+    known: Label | None = None  # None unless it is named
     taken: tuple[Label, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

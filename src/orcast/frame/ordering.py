@@ -34,19 +34,14 @@ Events = NDArray[np.int64]  # kind and entry of each
 
 @dataclass(frozen=True)
 class Streams:
-    """Rows in the order of play, stream after stream.
+    """Rows in the order of play, stream after stream; each stream has a series and a horizon."""
 
-    ``order`` are the rows of the frame, ``starts`` where each stream begins in it (and its end), ``series`` and
-    ``horizons`` whose they are.  ``times`` are those of the rows of the frame, ``step`` is what horizons are counted
-    in; None where a column says them.
-    """
-
-    order: Codes
-    starts: Codes
+    order: Codes  # rows of the frame
+    starts: Codes  # where each stream begins in the order, and the end
     series: Codes
     horizons: list[Hashable]
-    times: RowTimes
-    step: Step | None = None
+    times: RowTimes  # of the rows of the frame
+    step: Step | None = None  # what horizons are counted in; None where a column says them
 
     def __len__(self) -> int:
         return len(self.series)
@@ -74,12 +69,9 @@ def arrange(
     calendar: Calendar,
     before: Step | None = None,
     *,
-    events: Sequence[str] | bool | None = None,
+    events: Sequence[str] | bool | None = None,  # columns that tell events of one time apart in a state, or False
 ) -> Streams:
-    """Put the rows in the order of play; ``before`` is the step of a state.
-
-    ``events``: columns that tell events of one time apart in a state, False if it has one row for each time.
-    """
+    """Put the rows in the order of play; ``before`` is the step of a state."""
     rows = _with_events(frame, rows, layout, codes, keys, events)
     time, cutoff, stamps, step = rows.time, rows.cutoff, rows.time if rows.events is None else rows.events, None
     if layout.horizon is not None:
@@ -109,10 +101,7 @@ def _with_events(
     keys: Sequence[Hashable],
     events: Sequence[str] | bool | None,
 ) -> RowTimes:
-    """Times of events (0 or 1, or a label), of which a series may have several at one time and cutoff.
-
-    All of them are forecast before an outcome of that time is used.
-    """
+    """Times of events (0 or 1, or a label), of which a series may have several at one time and cutoff."""
     if layout.time is None or any(form.ordered for form in layout.forms):
         return rows
     order = np.lexsort((rows.time, rows.cutoff, codes))
@@ -130,6 +119,7 @@ def _with_events(
     order = np.lexsort((marks, group))
     base, place = group[order] * MARKS * 2, np.arange(len(order))
     marks[order] = np.maximum.accumulate(base + marks[order] - place) + place - base
+    # all events of a time are forecast before an outcome of that time is used
     known = rows.time + 1 if tied and rows.at_once else rows.known
     stamps = _marked(rows.kind, rows.time, marks)
     return dataclasses.replace(rows, events=stamps, event_columns=columns, tied=tied, known=known)
@@ -190,10 +180,7 @@ def changes(order: Codes, *columns: NDArray[Any]) -> NDArray[np.bool_]:
 def fill_outcomes(
     streams: Streams, codes: Codes, keys: Sequence[Hashable], y: Array, labels: Sequence[str] = ()
 ) -> tuple[Array, Stamps, Codes]:
-    """Each row's outcome, and when it is known, from another row of its series and time where it has none itself.
-
-    And a row for each outcome, in the order of series and time.
-    """
+    """Outcomes, also from other rows of a series and time, when they are known, and a row for each of them."""
     times = streams.times
     time, due = times.time, times.known
     if times.at_once or times.events is not None:

@@ -95,14 +95,7 @@ def steps_ahead_of(horizon: Hashable) -> int:
 
 
 class GroupPass:
-    """One pass over the rows of a group, from its state to the next one.
-
-    Parameters
-    ----------
-    plan : of the committee
-    before : state of the group
-    runs : streams of the group, all of one model; idle ones are there for their neighbours
-    """
+    """One pass over the streams of a group, all of one model; idle ones are there for their neighbours."""
 
     def __init__(self, plan: Plan, before: GroupState, runs: Sequence[StreamRun]) -> None:
         self.model, self.plan, self.before = runs[0].model, plan, before

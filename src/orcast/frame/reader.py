@@ -28,15 +28,11 @@ NUMBERS = (bool, int, float, np.number, np.bool_)
 
 @dataclass(frozen=True)
 class Times:
-    """Times as whole numbers: nanoseconds for dates, else the numbers themselves.
+    """Times as whole numbers: nanoseconds for dates, else the numbers themselves."""
 
-    ``kind`` is "dates", "dates with a zone", "whole numbers" or "places" (where there is no column of
-    times, the rows of a series are counted).  ``offset`` is the local time minus UTC, where a zone is given.
-    """
-
-    kind: str
+    kind: str  # "dates", "dates with a zone", "whole numbers", or "places" of rows in their series without a column
     values: NDArray[np.int64]
-    offset: NDArray[np.int64] | None = None
+    offset: NDArray[np.int64] | None = None  # local time minus UTC, where a zone is given
 
     def show(self, value: Any) -> str:
         """One of them as text."""
@@ -136,10 +132,7 @@ class Frame:
         return self.column(name)
 
     def keys(self, names: Sequence[Any]) -> tuple[Codes, list[Hashable]]:
-        """Number of the series of each row, and the keys of the series in an order that the rows do not change.
-
-        The key is the value of the one column, a tuple of those of several, or None where there is no column.
-        """
+        """Number of each row's series, and keys of the series (None without a column), in an order of their own."""
         if not names:
             return np.zeros(self.rows, dtype=np.intp), [None]
         columns = [self._complete(name, "series").to_list() for name in names]
@@ -347,10 +340,7 @@ def outcomes_of(frame: Frame, column: Any, form: Form) -> Array:
 
 
 def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
-    """Place of each outcome among the labels, -1 where there is none yet.
-
-    Outcomes may be text, whole numbers, or true and false, and are compared as text.
-    """
+    """Place of each outcome (text, whole number, true or false) among the labels, -1 where there is none yet."""
     values = nw.from_native(column, series_only=True).to_list()
     known: dict[Any, int] = {None: -1}
     for row, value in enumerate(values):

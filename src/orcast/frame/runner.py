@@ -165,10 +165,7 @@ def runner_for(space: Space, payoff: Payoff | None, own: threading.local) -> Run
 
 
 class CompiledRun:
-    """The events of one stream, run by a compiled loop.
-
-    `quantiles` and `round_log` have a row for each new forecast, `settled` the miscalibration after each outcome.
-    """
+    """The events of one stream, run by a compiled loop."""
 
     def __init__(self, runner: Runner, packed: PackedRounds, inputs: Inputs, features: Any, events: Events) -> None:
         self.runner = runner
@@ -182,6 +179,7 @@ class CompiledRun:
             pairs = zip(packed.arrays(), packed.features, strict=True)
             records = [engine.restored_record(*each) for each in pairs]
             stream.resume(np.array([each.row for each in records]), packed.issued)
+        # a row for each new forecast, and the miscalibration after each outcome
         self.quantiles, self.round_log, self.settled = stream.quantiles, stream.round_log, stream.settled
 
     def _contexts(self, experts: Array, features: list[Any] | None) -> Array:

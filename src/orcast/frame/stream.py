@@ -49,12 +49,9 @@ class LogColumn:
 
 
 class PendingColumn:
-    """Columns of the pending rows, beside the records of their rounds.
+    """Columns of the pending rows, beside the records of their rounds."""
 
-    PLACE is that of the row in the log, STEP the index of its time in steps of its series; SETTLED whether the
-    committee has used the outcome.
-    """
-
+    # PLACE is that in the log, STEP the index of the time in steps, SETTLED whether the committee used the outcome
     PLACE, POINT, VALUE, LOW, HIGH, STEP, SETTLED = range(7)
 
 
@@ -93,10 +90,7 @@ class Stream:
 
 
 class ModelRun:
-    """One model of a frame: rows in the order of play, and results.
-
-    Arrays in the order of play hold one stream after the other; the others are by row of the frame.
-    """
+    """One model of a frame: rows in the order of play, one stream after the other, and results by row of the frame."""
 
     def __init__(self, run: FrameRun, form: Form) -> None:
         self.form, self.outputs = form, form.outputs(run.options.levels if form.ordered else None)
@@ -186,11 +180,7 @@ def run_streams(runs: list[StreamRun], stop: Stop = NEVER) -> None:
 
 
 class StreamRun:
-    """One stream of a model.
-
-    The committee fills `priors` and, for point forecasts, `spreads` (a row for each new forecast), the steps of the
-    open rows, `committee` and `memos`; without one the prior is the base forecast.
-    """
+    """One stream of a model."""
 
     def __init__(self, model: ModelRun, number: int) -> None:
         self.model, self.number, self.key, self.before = model, number, model.keys[number], model.streams[number]
@@ -205,6 +195,7 @@ class StreamRun:
         self.low, self.high = model.low[own], model.high[own]
         self._match()
         self.new = self.count - self.first_new
+        # the committee fills these, spreads for points, and the steps of open rows; else the prior is the base forecast
         self.committee = self.priors = self.spreads = NOTHING
         self.memos: Array = np.empty((0, 0))
         self.idle = self._is_idle()
@@ -378,11 +369,9 @@ class StreamRun:
         self.log[at, LogColumn.MISCALIBRATION] = self.run.settled[entries]
 
     def _look_ahead(self) -> None:
-        """Find the miscalibration after outcomes that are known, but that no forecast could know yet.
-
-        They are settled as they will be, but the state is the one before.
-        """
+        """Find the miscalibration after outcomes that are known, but that no forecast could know yet."""
         rows, self.pending = self.open_rows, self.run.pending
+        # they are settled as they will be, but the state is the one before
         self.recal = self.run.state() if self.model.remember else None
         held = self.run.pending[rows.known[self.run.pending]]
         if not (self.log[rows.at[held], LogColumn.STATUS] == PENDING).any():

@@ -52,24 +52,18 @@ NOT_YET = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class RowTimes:
-    """Times of all rows, as stamps that sort.
-
-    `at_once`: each outcome is known before the next time, since nothing says more.  `ranked`: horizons are counted from
-    the cutoff on, since no column says them.  `together`: cutoffs lie just before the first of the times that were
-    issued together.  `events` are stamps that tell events of one time apart by `event_columns`, None where a series has
-    one row for each time; `tied`: some events have the same time.
-    """
+    """Times of all rows, as stamps that sort."""
 
     kind: str
     time: Stamps
     cutoff: Stamps
     known: Stamps
-    at_once: bool
-    ranked: bool
-    together: bool = False
-    events: Stamps | None = None
-    event_columns: tuple[str, ...] = ()
-    tied: bool = False
+    at_once: bool  # each outcome is known before the next time, since nothing says more
+    ranked: bool  # horizons are counted from the cutoff on, since no column says them
+    together: bool = False  # cutoffs lie just before the first of the times that were issued together
+    events: Stamps | None = None  # tell events of one time apart; None where a series has one row for each time
+    event_columns: tuple[str, ...] = ()  # that tell them apart
+    tied: bool = False  # some events have the same time
 
     def show(self, value: Any) -> str:
         """A time as text."""
@@ -303,14 +297,11 @@ WEEKS = ("1111100", "1111001", "1111110")
 
 
 class Step(NamedTuple):
-    """Unit of horizons: ``kind`` is "length", "months", "days" (of a week) or "none".
+    """Unit of horizons."""
 
-    ``day`` is the one of the month on which a month is over (31 is its last), or the number of a week in `WEEKS`.
-    """
-
-    kind: str
+    kind: str  # "length", "months", "days" (of a week) or "none"
     size: Any = 1
-    day: int = 0
+    day: int = 0  # on which a month is over (31 is its last), or the number of a week in `WEEKS`
 
     def longer(self, other: Step) -> bool:
         """True if this may be another step of which some are missing."""
@@ -318,10 +309,7 @@ class Step(NamedTuple):
         return self == NO_STEP or mine > its > 0 or (mine == its and self.kind == "days" != other.kind)
 
     def ahead(self, kind: str, time: Stamps, cutoff: Stamps, *, first: bool) -> Integers:
-        """Number of steps from cutoffs to times of a kind; a part of a step counts as one.
-
-        ``first``: cutoffs lie just before the first time of those that were issued together.
-        """
+        """Steps from cutoffs, that lie just before the `first` time if so, to times; a part of a step counts as one."""
         if self.kind == "none":
             return np.ones(len(time), dtype=np.int64)
         cutoff = cutoff + int(first)
@@ -476,12 +464,9 @@ def _unit_of(step: int) -> float:
 
 
 class Clock(NamedTuple):
-    """Times of a series counted in steps: times that may come again, increasing, and the count of each.
+    """Times of a series counted in steps: times that may come again, increasing, and the count of each."""
 
-    ``step`` is from the first time to the second: -1 before there are two, 0 if the calendar has no such step.
-    Without a step each new time counts one.
-    """
-
+    # from the first time to the second; -1 before there are two, 0 if the calendar has none: each new time counts one
     step: int
     times: Stamps
     counts: Integers
