@@ -558,6 +558,16 @@ def test_round_that_another_version_forecast_is_named(tmp_path: Path, opened: Op
         opened(tmp_path / "db").series("wind").update(50, id="pending")
 
 
+def test_snapshots_are_seldom_while_many_rounds_are_pending(opened: Open) -> None:
+    store = opened()
+    series = store.series("wind", space=oc.Interval(0, 100), max_pending=2000)
+    store.transact(lambda: [series.predict(oc.Normal(50, 5), id=t) for t in range(1100)])
+    assert store.tables.snapshots(series.number) == []
+    series.update(51, id=3)
+    series.revise(52, id=3)
+    assert (series.guarantee.rounds, len(series.pending)) == (1, 1099)
+
+
 def test_remembered_rounds_are_bounded(tmp_path: Path, opened: Open) -> None:
     store = opened(str(tmp_path / "db"), remember=5)
     series = store.series("wind", space=oc.Interval(0, 100))

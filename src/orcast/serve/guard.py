@@ -131,9 +131,7 @@ class Tokens:
         given = [token.strip() for token in tokens]
         for token in given:
             if not 16 <= len(token) <= 1_000 or not token.isascii() or not token.isprintable() or " " in token:
-                raise ValueError(
-                    "expected tokens of 16 to 1000 printable ASCII characters, a line each, got another one"
-                )
+                raise ValueError("expected tokens of 16 to 1000 printable ASCII characters, got another one")
         # of equal length, so that the comparison takes as long for every guess
         self._digests = [sha256(token.encode()).digest() for token in given]
 

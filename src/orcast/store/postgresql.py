@@ -45,9 +45,8 @@ class PostgreSQL(Database):
         except psycopg.Error as reason:
             raise ValueError(f"expected postgresql://USER@HOST/DATABASE, got another URL ({reason})") from None
         # without the password
-        port = f":{self._options['port']}" if "port" in self._options else ""
-        self.name = "postgresql://{host}{port}/{dbname}".format(
-            **{"host": "", "dbname": "", **self._options, "port": port}
+        self.name = "postgresql://{host}:{port}/{dbname}".format(
+            **{"host": "", "port": 5432, "dbname": "", **self._options}
         )
         self._server: psycopg.Connection[Any] | None = None
         self._transactions = 0
@@ -70,8 +69,7 @@ class PostgreSQL(Database):
                 return
             except psycopg.OperationalError as reason:
                 # a server that was there before is being restarted
-                refused = self._server is None and "refused" in str(reason)
-                patience = FIRST_PATIENCE if refused else PATIENCE
+                patience = FIRST_PATIENCE if self._server is None and "refused" in str(reason) else PATIENCE
                 if any(text in str(reason) for text in FINAL) or time.monotonic() - start > patience:
                     raise OSError(f"expected a server that answers, got {_told(reason)}: {self.name}") from None
                 time.sleep(PAUSE)
