@@ -217,7 +217,7 @@ class FiniteEngine:
 
         if self.rules.drawn:
             mass = kernels.published(record)
-            published = float(mass[1]) if self.binary else mass
+            published: Any = float(mass[1]) if self.binary else mass
             return self._drawn_class.trusted(self.space, published, certificate, record.view("result").copy())
         if self.binary:
             return BinaryForecast.trusted(self.space, record.probability(1), certificate)
