@@ -162,11 +162,18 @@ class RowModel:
         **kwargs
             Options of the model.
         """
-        outcome, key = self._outcome(y), row_key(x, id)
-        if key not in self.recalibrator.rounds.pending:
+        outcome, key, rounds = self._outcome(y), row_key(x, id), self.recalibrator.rounds
+        if key not in rounds.pending:
             self._issue(key, self._read(x), x)
         self.model.learn_one(x, y, **kwargs)
-        self._settle(key, outcome)
+        known, number, point = self._about[key]
+        lag = self._known - known if known else self._issued - number
+        _, reserved = self._outstanding(key)
+        rounds.settle_unkept(rounds.find(key).record, outcome, lag=float(lag), reserved=reserved)
+        self._drop(key)
+        self._known += 1
+        if point is not None:
+            self._residuals.add(outcome - point)
 
     def _issue(self, key: Hashable, forecast: object, x: Any) -> Any:
         """Issue a forecast for features, in place of an older one of the same key."""
@@ -190,17 +197,6 @@ class RowModel:
     def _drop(self, key: Hashable) -> tuple[int, int, float | None]:
         self.recalibrator.rounds.drop(key)
         return self._about.pop(key)
-
-    def _settle(self, key: Hashable, outcome: Any) -> None:
-        entry = self.recalibrator.rounds.find(key)
-        known, number, point = self._about[key]
-        lag = self._known - known if known else self._issued - number
-        _, reserved = self._outstanding(key)
-        self.recalibrator.rounds.settle_unkept(entry.record, outcome, lag=float(lag), reserved=reserved)
-        self._drop(key)
-        self._known += 1
-        if point is not None:
-            self._residuals.add(outcome - point)
 
     def _outstanding(self, key: Hashable) -> tuple[float, float]:
         """Number of outcomes still to come beside that of a key, and the slack that their rounds reserve."""

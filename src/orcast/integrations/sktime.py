@@ -153,7 +153,8 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     Notes
     -----
-    ``update`` scores the forecasts issued before its rows, and refits the forecaster.  If the forecaster wants X,
+    ``update`` scores the forecasts issued before its rows, and refits the forecaster; without new rows it changes
+    nothing.  If the forecaster wants X,
     give ``update`` the X of all steps that were asked for.  ``state_`` is an :class:`orcast.FrameState`.
 
     Examples
@@ -214,11 +215,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._own_levels = list(LEVELS) if self.forecaster.get_tag("capability:pred_int") else []
         self._columns = [f"q{level}" for level in self._own_levels] or [POINT]
         whole(self.step_length, "rows as step_length", 1, 10**9)
-        _first_rows(self.initial_window, len(y))
         between(self.low, self.high)
         self._origin = self.cutoff
         self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
-        self._seen, self._known = (y, X), y.index[-1]
+        self._seen = y, X
         self._steps = [] if fh is None else self._relative(fh)
         self.state_ = self._replayed(self._steps)
         return self
@@ -292,18 +292,14 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             rows = pd.concat([rows, X.loc[answer.index].reset_index(drop=True)], axis=1)
         return answer.index, rows
 
-    def _after(self, fh: Any, X: Any) -> tuple[Any, Any]:
-        """Times of the steps ahead, and their rows of the recalibrated frame."""
+    def _calibrated(self, fh: Any, X: Any) -> tuple[Any, list[Forecast | None]]:
+        """Times of the steps ahead and their calibrated forecasts; None where the forecaster's own is not finite."""
         steps = self._relative(fh)
         state = deepcopy(self.state_) if set(steps) <= set(self._steps) else self._replayed(steps)
         index, rows = self._ask(self.forecaster_, steps, X)
-        return index, self._recalibrated(rows, self._seen[0].iloc[:0], state)
-
-    def _calibrated(self, fh: Any, X: Any) -> tuple[Any, list[Forecast | None]]:
-        """Times of the steps ahead and their calibrated forecasts; None where the forecaster's own is not finite."""
-        index, after = self._after(fh, X)
         if not len(index):
             return index, []
+        after = self._recalibrated(rows, self._seen[0].iloc[:0], state)
         levels = sorted({*(self._own_levels or [0.5]), *FINE})
         table = after[quantile_columns(after, levels, levels, levels)].to_numpy()
         # beyond the quantiles it is open-ended, or ends at the bounds
@@ -334,35 +330,31 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     # --- update
     def _update(self, y: Any, X: Any = None, update_params: bool = True) -> Any:
         before = self.forecaster_.cutoff
-        try:
-            if _kind(y.index) != _kind(self._origin):
-                raise TypeError(f"expected times like {self._origin[0]}, got {y.index[0]}")
-            cutoff = self._dated(y.index[-1:])
-            new = y[y.index > self._known]
-            rows = self._to_score(X) if len(new) else _rows_of([], self._columns)
-            all_y, all_X = self._seen
-            if all_X is not None and X is not None:
-                all_X = _newer(all_X, X[X.index.isin(y.index)])
-            seen = _newer(all_y, y), all_X
-            forecaster = self._updated(seen, (y, X), update_params and len(new) > 0)
-            state = deepcopy(self.state_)
-            if len(new):
-                self._recalibrated(rows, new, state)
-        except BaseException:
-            self._set_cutoff(self._dated(before))
-            self.forecaster_._set_cutoff(before)
-            raise
+        self._set_cutoff(self._dated(before))  # sktime has moved it, and y may be refused
+        if _kind(y.index) != _kind(self._origin):
+            raise TypeError(f"expected times like {self._origin[0]}, got {y.index[0]}")
+        cutoff = self._dated(y.index[-1:])
+        new = y[y.index > before[0]]
+        if not len(new):
+            return self
+        rows = self._to_score(X)
+        all_y, all_X = self._seen
+        if all_X is not None and X is not None:
+            all_X = _newer(all_X, X[X.index.isin(y.index)])
+        seen = _newer(all_y, y), all_X
+        forecaster = self._updated(seen, (y, X), update_params)
+        state = deepcopy(self.state_)
+        self._recalibrated(rows, new, state)
         self._set_cutoff(cutoff)
-        self.forecaster_, self._seen = forecaster, seen
-        self.state_, self._known = state, max(self._known, y.index[-1])
+        self.forecaster_, self._seen, self.state_ = forecaster, seen, state
         return self
 
     def _to_score(self, X: Any) -> Any:
         """Forecasts that were issued before an update."""
         now = self.forecaster_.cutoff
         wanted = [] if self._fh is None else self._relative(self._fh, now)
-        if now[0] < self._known or (X is None and self._seen[1] is not None):
-            return _rows_of([], self._columns)  # one that was set back to the past knows what came after it
+        if X is None and self._seen[1] is not None:
+            return _rows_of([], self._columns)
         if not set(wanted) <= set(self._steps):
             self._steps = sorted({*self._steps, *wanted})
             self.state_ = self._replayed(self._steps)
@@ -376,7 +368,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         whole_dates = not isinstance(all_y.index, pd.DatetimeIndex) or all_y.index.freq
         if refit and all_y.index[-1] == y.index[-1] and whole_dates:
             return self._copy().fit(all_y, X=all_X, fh=self._fh)
-        return self.forecaster_.update(y, X=X, update_params=False)
+        return deepcopy(self.forecaster_).update(y, X=X, update_params=False)
 
     # --- times
     def _relative(self, fh: Any, cutoff: Any = None) -> list[int]:
