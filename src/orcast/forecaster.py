@@ -389,9 +389,12 @@ class Forecaster:
         """
         if self.mode == "direct":
             return None
-        from orcast.guard import state_of
+        from orcast.guard import GuardState
 
-        return state_of(self.mode, self.rounds.monitor_rows()).report()
+        state = GuardState(guarded=self.mode == "guarded")
+        for row in self.rounds.monitor_rows()[-1:]:
+            state.take(row)
+        return state.report()
 
     @locked
     def change_mode(self, mode: str) -> None:

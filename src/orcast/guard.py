@@ -8,7 +8,6 @@ x = (S_base - S_recalibrated) / B is a supermartingale; docs/theory.md has the p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -236,11 +235,3 @@ class GuardState:
             numbers.item(OUR_SUM) / rounds,
             int(numbers[SWITCHES]),
         )
-
-
-def state_of(mode: str, rows: Sequence[Array]) -> GuardState:
-    """Guard with the state of a row, if there is one."""
-    found = GuardState(guarded=mode == "guarded")
-    if rows:
-        found.take(rows[-1])
-    return found

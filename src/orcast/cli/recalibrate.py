@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join([*lines, *([f"written: {', '.join(written)}"] if written else [])]), file=sys.stderr)
     for each in warned:
         if each.category is UserWarning:
-            say(table.placed(str(each.message)))
+            say(f"{each.message} ({table.name})")
     return 1 if attention else 0
 
 

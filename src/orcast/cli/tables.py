@@ -38,10 +38,6 @@ class TableFile:
     separator: str | None
     first: int | None
 
-    def placed(self, text: str) -> str:
-        """Message with the name of the file."""
-        return f"{text} ({self.name})"
-
     @contextmanager
     def located(self) -> Iterator[None]:
         """Name lines of the file in messages, and the file in errors."""
@@ -49,7 +45,7 @@ class TableFile:
             with line_numbers(self.first):
                 yield
         except (TypeError, ValueError) as error:
-            raise type(error)(self.placed(str(error))) from error
+            raise type(error)(f"{error} ({self.name})") from error
 
 
 def is_table(path: str) -> bool:

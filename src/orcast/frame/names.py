@@ -120,6 +120,14 @@ def rows_text(rows: Sequence[Any] | NDArray[np.intp]) -> str:
     return shown if len(rows) == 1 else f"{len(rows)} {shown.replace(' ', ': ', 1)}{', ...' if len(rows) > 5 else ''}"
 
 
+def show_time(kind: str, value: Any) -> str:
+    """A time as text, by the kind of its column."""
+    if kind.startswith("dates"):
+        head, _, tail = str(np.datetime64(int(value), "ns")).partition("T")
+        return head if set(tail) <= set("0:.") else f"{head} {tail.rstrip('0').rstrip('.')}"
+    return str(int(value))
+
+
 def _shown(labels: Sequence[Label]) -> str:
     return f"columns {listed(labels)}" if labels else "no columns"
 

@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.names import ColumnLayout, listed, of_series, owner_of
+from orcast.frame.names import ColumnLayout, listed, of_series, owner_of, show_time
 from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import Calendar, RowTimes, Stamps, Step, count_horizons
 from orcast.kernels.records import DROP, PREDICT, SETTLE
@@ -165,8 +165,8 @@ def _refuse_twice(
     more = f" (and {len(same) - 1} more such pairs)" if len(same) > 1 else ""
     raise ValueError(
         f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, "
-        f"got {row_name(a, b, join=' and ')} for {times.show(times.time[a])}{more}: drop one of them, use times "
-        f"with their zone, or name a column that tells them apart by series= or cutoff="
+        f"got {row_name(a, b, join=' and ')} for {show_time(times.kind, times.time[a])}{more}: drop one of them, "
+        "use times with their zone, or name a column that tells them apart by series= or cutoff="
     )
 
 
@@ -196,7 +196,7 @@ def fill_outcomes(
         one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
         raise ValueError(
             f"expected one outcome{of_series(keys[int(codes[a])])} at "
-            f"{times.show(time[a])}, got {one} in {row_name(a)} and {other} in {row_name(b)}"
+            f"{show_time(times.kind, time[a])}, got {one} in {row_name(a)} and {other} in {row_name(b)}"
         )
     filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.names import OUTCOME, TIME, listed, owner_of
+from orcast.frame.names import OUTCOME, TIME, listed, owner_of, show_time
 
 if TYPE_CHECKING:
     from orcast.frame.reader import Frame
@@ -94,7 +94,7 @@ def _outcome_column(target: Frame) -> Any:
 def _keys(frame: Frame, time: Any, keys: list[Any]) -> list[tuple[str, ...]]:
     """Time and other columns of a row, as text that two tables agree on."""
     times = frame.times(time)
-    columns = [[times.show(value) for value in times.values.tolist()]]
+    columns = [[show_time(times.kind, value) for value in times.values.tolist()]]
     columns += [list(map(_text, frame.column(name).to_list())) for name in keys]
     return list(zip(*columns, strict=True))
 

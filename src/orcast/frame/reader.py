@@ -34,18 +34,6 @@ class Times:
     values: NDArray[np.int64]
     offset: NDArray[np.int64] | None = None  # local time minus UTC, where a zone is given
 
-    def show(self, value: Any) -> str:
-        """One of them as text."""
-        return show_time(self.kind, value)
-
-
-def show_time(kind: str, value: Any) -> str:
-    """A time as text, by the kind of its column."""
-    if kind.startswith("dates"):
-        head, _, tail = str(np.datetime64(int(value), "ns")).partition("T")
-        return head if set(tail) <= set("0:.") else f"{head} {tail.rstrip('0').rstrip('.')}"
-    return str(int(value))
-
 
 class Frame:
     """A frame to be read; the levels of a pandas index that have a name, or dates, count as columns.

@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.committee.members import plan_for
 from orcast.frame.bounds import read_bounds
-from orcast.frame.names import ColumnLayout, of_model, rows_text
+from orcast.frame.names import ColumnLayout, of_model, rows_text, show_time
 from orcast.frame.options import FrameFacts, FrameOptions
 from orcast.frame.ordering import Streams, arrange
 from orcast.frame.pools import GroupPass, GroupState
-from orcast.frame.reader import Codes, Frame, find_in, show_time
+from orcast.frame.reader import Codes, Frame, find_in
 from orcast.frame.runner import Stop
 from orcast.frame.state import FrameState, ModelStreams, PanelContent, open_state
 from orcast.frame.statuses import Status

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
-from orcast.frame.names import ColumnLayout, rows_text
-from orcast.frame.reader import Codes, Frame, Times, show_time
+from orcast.frame.names import ColumnLayout, rows_text, show_time
+from orcast.frame.reader import Codes, Frame, Times
 from orcast.spaces.base import whole
 from orcast.validation import short
 
@@ -64,10 +64,6 @@ class RowTimes:
     events: Stamps | None = None  # tell events of one time apart; None where a series has one row for each time
     event_columns: tuple[str, ...] = ()  # that tell them apart
     tied: bool = False  # some events have the same time
-
-    def show(self, value: Any) -> str:
-        """A time as text."""
-        return show_time(self.kind, value)
 
 
 def read_row_times(
@@ -148,9 +144,10 @@ def _check_issued_before(times: Times, cutoff: Stamps) -> None:
     after = np.flatnonzero(times.values <= cutoff)
     if len(after):
         row = int(after[0])
+        time, issued = (show_time(times.kind, each[row]) for each in (times.values, cutoff))
         raise ValueError(
-            f"expected forecasts issued before their time, got one for {times.show(times.values[row])} issued at "
-            f"{times.show(cutoff[row])}, and so in {rows_text(after)}: name their column by cutoff="
+            f"expected forecasts issued before their time, got one for {time} issued at {issued}, "
+            f"and so in {rows_text(after)}: name their column by cutoff="
         )
 
 
@@ -184,10 +181,10 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
         raise ValueError(f"expected a time at which each outcome was known, got none in {rows_text(never)}")
     before = np.flatnonzero(there & (known <= times.cutoff))
     if len(before):
-        row, show = int(before[0]), times.show
+        time, issued = (show_time(times.kind, each[before[0]]) for each in (known, times.cutoff))
         raise ValueError(
-            f"expected outcomes that were not known when their forecasts were issued, got one known at "
-            f"{show(known[row])} whose forecast was issued at {show(times.cutoff[row])}, and so in {rows_text(before)}"
+            f"expected outcomes that were not known when their forecasts were issued, got one known at {time} "
+            f"whose forecast was issued at {issued}, and so in {rows_text(before)}"
         )
 
 
