@@ -19,7 +19,7 @@ PAGE = ROOT / "docs" / "licences.md"
 GROUPS = {
     "cli": "`orcast[cli]`: the command on tables",
     "serve": "`orcast[serve]`: the HTTP service",
-    "demo": "`orcast[demo]`: the demo and pictures",
+    "demo": "`orcast[demo]`: pictures",
     "research": "`orcast[research]`: the comparison, the paper's experiments, benchmarks",
     "river": "`orcast[river]`",
     "sklearn": "`orcast[sklearn]`",

@@ -77,11 +77,6 @@ class GroupState:
     series: dict[Hashable, SeriesState] = field(default_factory=dict)
     pools: dict[Hashable, Array] = field(default_factory=dict)  # by horizon
 
-    def add(self, more: GroupState) -> None:
-        """Let the series and pools of another state take the place of these."""
-        self.series.update(more.series)
-        self.pools.update(more.pools)
-
 
 def steps_ahead_of(horizon: Hashable) -> int:
     """A horizon as a number of steps; 0 if it is none."""

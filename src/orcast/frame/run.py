@@ -405,7 +405,9 @@ class FrameRun:
             pairs = zip(model.keys, model.streams, strict=True)
             kept.streams.update((key, stream) for key, stream in pairs if stream is not None)
         for name, group in self.after.items():
-            content.pools.setdefault(name, GroupState()).add(group)
+            kept_group = content.pools.setdefault(name, GroupState())
+            kept_group.series.update(group.series)
+            kept_group.pools.update(group.pools)
         if times.ranked or self.options.issued_every is not None:
             for key, rows in zip(self.keys, by_series(self.codes, len(self.keys)), strict=True):
                 seen = np.column_stack((times.cutoff[rows], times.time[rows]))
