@@ -239,7 +239,7 @@ def test_excess_is_reported_apart_and_stated_before_the_outcome() -> None:
         free = max(book.budget - book.square, 0.0)
         certificate = record.certificate_row
         write_certificate_arrays(engine.memory, book.square, free, linear, bound, certificate)
-        holds = record.holds()
+        holds = record.read("certificate", "holds")
         held += holds
         stated = ledger.certificate_of(certificate)
         y = worst_outcome(recal)[0]

@@ -250,8 +250,8 @@ class GroupRun:
         none = np.zeros(0)
         self.memo_rows = np.zeros((capacity, group.plan.memo_size))
         self.place = np.full(rows, -1, dtype=np.int64)
+        # number of free places, then these: the next one is the last
         self.free = np.arange(capacity, -1, -1, dtype=np.int64)
-        self.free[0] = capacity
         self.whole = tuple(np.require(each, np.int64, ("C", "W")) for each in (stream, time))
         given = (value, none if points is None else points, none if spreads is None else spreads)
         given += (none if reach is None else reach,)
@@ -271,9 +271,7 @@ class GroupRun:
         old = len(memos)
         self.memo_rows[:old] = memos
         self.place[:old] = np.arange(old)
-        # the free places are those from the end on
         self.free[0] = len(self.memo_rows) - old
-        self.free[1 : self.free[0] + 1] = np.arange(len(self.memo_rows) - 1, old - 1, -1)
 
     def memos(self, rows):
         """Memos of rows that are pending."""

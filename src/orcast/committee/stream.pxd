@@ -2,7 +2,7 @@ from libc.math cimport fabs, isnan, sqrt
 from orcast.committee.series cimport newest_of, ring_at, ring_put, season_before
 from orcast.committee.spread cimport sort
 from orcast.committee.state cimport (
-    KNOWN_SIZE, NAN, OPTIONS, POOL_SIZE, RING, SEASON_COUNT, SERIES_SIZE, STREAM_SIZE, Known, Plan, Pool, Stream,
+    KNOWN_SIZE, NAN, OPTIONS, POOL_SIZE, RING, SEASON_COUNT, SERIES_SIZE, STREAM_SIZE, Known, Plan, Stream,
     as_known, as_pool, as_series, as_stream
 )
 from orcast.committee.weights cimport add_regrets, fill_regrets, fill_weights, level_weight

@@ -331,7 +331,8 @@ def close_pool(plan, pool):
     shared = as_pool(pool)
     if shared.count == 0.0:
         return
-    k, size, constants = plan.level_count, plan.knot_count * plan.member_count, plan.constants
+    k, knots, members, constants = plan.level_count, plan.knot_count, plan.member_count, plan.constants
+    size = knots * members
     count, weight, lag = shared.count, min(shared.count / shared.streams, 1.0), shared.lag
     shared.steps += weight
     shared.error += weight * (shared.error_sum / count - shared.error)
@@ -345,19 +346,10 @@ def close_pool(plan, pool):
     regret, square = cut(pool, POOL_SIZE, size), cut(pool, POOL_SIZE + size, size)
     add_regrets(regret, square, sums, size, constants.discount, weight, lag)
     weights = cut(pool, POOL_SIZE + 2 * size, size)
-    fill_weights(
-        regret,
-        square,
-        plan.log_prior,
-        plan.knot_count,
-        plan.member_count,
-        plan.member_count,
-        constants.fastest,
-        weights,
-    )
+    fill_weights(regret, square, plan.log_prior, knots, members, members, constants.fastest, weights)
     for i in range(size + k):
         sums[i] = 0.0
-    for m in range(1, plan.member_count):
+    for m in range(1, members):
         options = cut(plan.options, m * OPTIONS, OPTIONS)
         plan.closes[m](plan, options, shared_of(plan, pool, pool, m), weight, lag)
     shared.count = shared.error_sum = 0.0

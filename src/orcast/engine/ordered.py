@@ -77,7 +77,6 @@ class OrderedEngine:
             low=space.low,
             high=space.high,
             grid=space.levels,
-            scores=space.scores,
             cells=space.cells,
             tail_cells=int(space.tail_cells),
             experts=count,

@@ -259,13 +259,5 @@ def cells_of(quantiles, low, high, tail_cells, tail_mass):
 
 def rebin_arrays(n_from, left_from, right_from, mass_from, n, left, right, out):
     """Masses on other cells of the same interval."""
-    rebin(
-        n_from,
-        readable_of(left_from),
-        readable_of(right_from),
-        readable_of(mass_from),
-        n,
-        readable_of(left),
-        readable_of(right),
-        numbers_of(out),
-    )
+    lefts, rights, masses = readable_of(left_from), readable_of(right_from), readable_of(mass_from)
+    rebin(n_from, lefts, rights, masses, n, readable_of(left), readable_of(right), numbers_of(out))

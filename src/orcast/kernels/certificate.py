@@ -282,11 +282,6 @@ def cell_maximum(floor, w):
 
 def largest(rules, n, round, p, flat, bounds, w):
     """Largest value of flat + function over all cells, given an upper bound of it for each cell."""
-    if rules.orders == 0 and rules.experts * (rules.crps + rules.mse) == 0:
-        worst = bounds[0]
-        for k in range(1, n):
-            worst = max(worst, bounds[k])
-        return worst
     first = 0
     for k in range(1, n):
         if bounds[k] > bounds[first]:

@@ -26,7 +26,6 @@ class Stream:
         self.place = np.full(entries, -1, dtype=np.int64)
         self.queue = np.zeros(capacity + 1, dtype=np.int64)
         self.free = np.arange(capacity, -1, -1, dtype=np.int64)
-        self.free[0] = capacity
         self.issued = np.zeros(entries)
         self.round = Round(rules)
         self.kept = tuple(

@@ -108,9 +108,6 @@ def weigh(rules, state, experts, weights):
 def pool_masses(rules, experts, weights, pool):
     """Fill the mean of the experts; each has the weight of its rows."""
     n = rules.cells
-    if rules.rivals == 1:
-        copy(experts, n, pool)
-        return
     for k in range(n):
         pool[k] = 0.0
     for i in range(rules.rivals * rules.rows):

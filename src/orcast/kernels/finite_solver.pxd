@@ -1,5 +1,5 @@
 cimport cython
-from libc.math cimport ceil, exp, fabs, floor, log, sqrt
+from libc.math cimport ceil, exp, fabs, floor, log
 from orcast.kernels.ledger cimport ROUNDING
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, real_power, release, take, whole_number
 

@@ -6,15 +6,7 @@ Each object owns one row of numbers (`row`), which is what is saved; see `state`
 import numpy as np
 
 from orcast.kernels import records
-from orcast.kernels.state import (
-    Layout,
-    LedgerState,
-    Record,
-    places,
-    record_shapes,
-    restored_rules,
-    restored_state,
-)
+from orcast.kernels.state import Layout, LedgerState, Record, places, record_shapes, restored_rules, restored_state
 
 FEATURES = len(records.CELL_FEATURES)
 

@@ -3,7 +3,7 @@ from orcast.kernels.cells cimport expected_crps, power_mean
 from orcast.kernels.certificate cimport certify, new_function, resolution
 from orcast.kernels.equilibrium cimport crps_difference, field_tables, means_of, power_table
 from orcast.kernels.ledger cimport available_slack, combine, squared_norm, write_certificate
-from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, readable_of, release, take, workspace
+from orcast.kernels.rows cimport Row, Workspace, cut, mark, readable_of, release, take, workspace
 from orcast.kernels.state cimport Memory, Round, Rules, cell_count
 
 cdef double INF, MAX_TILT, OWN_EXPECTATION_WEIGHT

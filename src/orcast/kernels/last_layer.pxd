@@ -1,9 +1,7 @@
 from libc.math cimport exp, log, sqrt
 from orcast.kernels.cells cimport log_masses, mean_of
 from orcast.kernels.equilibrium cimport field_tables, solve
-from orcast.kernels.judging cimport (
-    allow_resolution, judge, keep, keep_if_better, level_ledger, new_workspace, regret_units
-)
+from orcast.kernels.judging cimport allow_resolution, judge, keep_if_better, level_ledger, new_workspace, regret_units
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, real_power, release, take
 from orcast.kernels.state cimport Layout, Memory, Round, Rules, Statistics, cell_count, part_at, rival_at
 

@@ -1,8 +1,6 @@
 from libc.math cimport fabs, sqrt
 from orcast.kernels.rows cimport Row, numbers_of, readable_of
-from orcast.kernels.state cimport (
-    Account, Certificate, GroupAccount, Layout, LedgerState, Part, as_certificate, group_account_at, part_at
-)
+from orcast.kernels.state cimport Certificate, Layout, LedgerState, Part, as_certificate, group_account_at, part_at
 
 cdef double ROUNDING
 

@@ -1,7 +1,7 @@
 cimport cython
 from libc.math cimport log
 from libc.stdint cimport uint64_t
-from orcast.kernels.rows cimport Row, WholeRow, cut, numbers_of, readable_of, whole_number, whole_of
+from orcast.kernels.rows cimport Row, cut, numbers_of, readable_of, whole_number, whole_of
 
 cdef Py_ssize_t ROUNDS, ALARM, EVIDENCE, CHANGE_EVIDENCE, SKIPPED, PEAK, PEAK_END, PEAK_KIND, PEAK_SUMS
 cdef Py_ssize_t CHANGES, CHANGE_AT, CHANGE_KIND, CHANGE_SUMS, HEAD, ENDS, COUNT, INSIDE, SCORE, SQUARE, SUMS

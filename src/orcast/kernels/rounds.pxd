@@ -8,9 +8,7 @@ from orcast.kernels.groups cimport correct_groups, learn_groups
 from orcast.kernels.last_layer cimport run_rounds
 from orcast.kernels.ledger cimport miscalibration, settle, squared_payoff
 from orcast.kernels.reading cimport count, nearest_normal, read_forecast, write_pits
-from orcast.kernels.rows cimport (
-    Row, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, workspace
-)
+from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, workspace
 from orcast.kernels.state cimport (
     CELL_ROWS, ROUND_LOG_SIZE, Info, Memory, Round, Rules, Statistics, as_log, cell_count, rival_at
 )

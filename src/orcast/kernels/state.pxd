@@ -68,7 +68,7 @@ cdef class Rules:
     cdef readonly Layout layout
     cdef readonly dict options, round_places
     cdef readonly object row, whole
-    cdef Row grid, scores, jumps, levels
+    cdef Row grid, jumps, levels
     cdef WholeRow intervals
     cdef readonly Py_ssize_t grid_count, jump_count, level_count, interval_count, learns
     cdef readonly Py_ssize_t cells, tail_cells, experts, groups, group_at, group_count, orders, crps, mse
@@ -90,7 +90,6 @@ cdef class Record(Table):
     cdef Info *info
     cdef Certificate *certificate
     cpdef double overdraft(self)
-    cpdef bint holds(self)
     cpdef double draw(self)
     cpdef object set_draw(self, double draw)
 

@@ -101,11 +101,10 @@ class Rules:
         ends = np.cumsum([0] + [array.size for array in arrays])
         row = numbers_of(self.row)
         self.grid = cut(row, ends[0], ends[1] - ends[0])
-        self.scores = cut(row, ends[1], ends[2] - ends[1])
-        self.jumps = cut(row, ends[2], ends[3] - ends[2])
-        self.levels = cut(row, ends[3], ends[4] - ends[3])
+        self.jumps = cut(row, ends[1], ends[2] - ends[1])
+        self.levels = cut(row, ends[2], ends[3] - ends[2])
         self.intervals = whole_of(self.whole)
-        self.grid_count, self.jump_count, self.level_count = len(arrays[0]), len(arrays[2]), len(arrays[3])
+        self.grid_count, self.jump_count, self.level_count = len(arrays[0]), len(arrays[1]), len(arrays[2])
         self.interval_count = len(self.whole) // 2
         self.low, self.high = options["low"], options["high"]
         self.open_low, self.open_high = self.low == -math.inf, self.high == math.inf
@@ -125,7 +124,7 @@ class Rules:
 
 
 # Arrays among the options of the rules, in the order of their row.
-RULE_ARRAYS = ("grid", "scores", "jumps", "levels")
+RULE_ARRAYS = ("grid", "jumps", "levels")
 
 
 def restored_rules(kind, layout, options):
@@ -214,10 +213,6 @@ class Record(Table):
 
     def __reduce__(self):
         return restored_round, (type(self), self.rules, self.row, self.memo)
-
-    def holds(self):
-        """True if the certificate holds."""
-        return self.certificate.holds > 0.0
 
     def draw(self):
         """Random number of the round; 0 for none."""
