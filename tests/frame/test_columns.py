@@ -232,7 +232,6 @@ REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     ("unique_id ds y A A-lo-90 A-hi-90", {"series": ["unique_id", "unique_id"]}, ["different"]),
     ("unique_id ds y A A-lo-90 A-hi-90", {"y": "ds", "time": "ds"}, ["twice"]),
     ("unique_id ds y A A-lo-90 A-hi-90", {"model": []}, ["at least one"]),
-    ("unique_id ds y A", {"model": {"A": "unique_id"}, "series": ()}, ["another type"]),
     ("unique_id ds y A", {"model": {"A": "unique_id"}}, ["series or time"]),
     ("y A", {"model": {"B": {0.1: "A", 0.9: "A"}}}, ["'A' twice"]),
     ("y y q0.1", {}, ["twice"]),

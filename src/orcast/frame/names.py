@@ -317,15 +317,13 @@ def find(
     model: Any = None,
     pending: bool = False,
     is_event: Callable[[Label], bool] = lambda _: False,
-    wrong_value: Callable[[Label], str] = lambda _: "another type",
     **names: Any,
 ) -> ColumnLayout:
     """Find the columns of series, time, cutoff, horizon, outcome and of each model, from their names.
 
     ``names`` are those of y, series (or several), time, cutoff, horizon and known, as far as they are given.  ``model``
     is a name, several, or None for all that are found; or it has the columns of each model, see `_explicit`.
-    ``pending`` accepts a frame without outcomes.  ``is_event`` tells if all outcomes of a column are 0 or 1;
-    ``wrong_value`` what a column has that is no number.
+    ``pending`` accepts a frame without outcomes.  ``is_event`` tells if all outcomes of a column are 0 or 1.
     """
     roles = _roles(list(columns), names, pending)
     event = roles.y is not None and is_event(roles.y)
@@ -340,7 +338,7 @@ def find(
         raise ValueError("expected at least one model, got none")
     _check_different([form.model for form in forms], " for each model")
     for form in forms:
-        _check(form, candidates, wrong_value)
+        _check(form, roles)
     return dataclasses.replace(roles, forms=tuple(forms))
 
 
@@ -537,12 +535,10 @@ def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
     )
 
 
-def _check(form: Form, candidates: _Candidates, wrong_value: Callable[[Label], str]) -> None:
-    """Chosen columns must hold numbers."""
+def _check(form: Form, roles: ColumnLayout) -> None:
+    """Chosen columns must differ and have no other role."""
     whose = of_model(form.model)
     _check_different(form.columns, whose)
     for column in form.columns if form.mean is None else (*form.columns, form.mean):
-        if column in candidates.roles.taken:
+        if column in roles.taken:
             raise ValueError(f"expected a column of forecasts{whose}, got {column!r}, which is y, series or time")
-        if column not in candidates.numeric:
-            raise ValueError(f"expected numbers in column {column!r}{whose}, got {wrong_value(column)}")

@@ -298,7 +298,6 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
         model=model,
         pending=pending,
         is_event=table.holds_events,
-        wrong_value=lambda column: _wrong_value(table.column(column)),
         **names,
     )
 
