@@ -15,7 +15,6 @@ cdef double original(Stream *, double) noexcept nogil
 cdef double on_atom(Stream *, double) noexcept nogil
 cdef void keep_atom(Stream *, Row, Py_ssize_t, Py_ssize_t, Row) noexcept nogil
 cdef void count_atoms(Stream *, double) noexcept nogil
-cdef bint is_active(Plan, Row) noexcept nogil
 cdef double smallest_spread(double) noexcept nogil
 cdef double cut_size(Known *, double) noexcept nogil
 cdef void fill_known(Plan, Row, Row, Row, double, Row, Known *, Row) noexcept nogil

@@ -74,11 +74,6 @@ def count_atoms(stream, y):
         stream.gap_high = below
 
 
-def is_active(plan, pool):
-    """Return whether a pool has several streams."""
-    return plan.pooled and as_pool(pool).streams >= 2.0
-
-
 def smallest_spread(median):
     """Smallest spread of a base forecast with a median: that of rounding."""
     return max(LEAST_SHARE * fabs(median), 1e-140)
@@ -114,7 +109,7 @@ def fill_known(plan, row, series_row, pool, time, q, known, base):
         if move > usual:
             known.trust = usual / move * (usual / move)
     known.lag = stream.lag
-    known.active = 1.0 if is_active(plan, pool) else 0.0
+    known.active = 1.0 if plan.pooled and as_pool(pool).streams >= 2.0 else 0.0
     count = as_pool(pool).steps if known.active > 0.0 else stream.outcomes
     known.evidence = count / known.lag
     constants = plan.constants

@@ -29,7 +29,6 @@ cdef double promised_bound(Account *, Row, Py_ssize_t, double, double, double) n
 cdef double promised_with(Rules, Memory, Stream, Round, Workspace) noexcept nogil
 cpdef double promised(object, object, object) except? -1.0
 cdef void reserve_place(Rules, Stream, Py_ssize_t) noexcept nogil
-cdef void bind(Rules, Stream, Py_ssize_t) noexcept nogil
 cdef void remove_entry(Stream, Py_ssize_t, double) noexcept nogil
 cdef void learn_lag(Stream, Py_ssize_t) noexcept nogil
 cdef void predict_entry(Rules, Memory, Stream, Py_ssize_t, Workspace) noexcept nogil

@@ -121,11 +121,6 @@ def reserve_place(rules, stream, entry):
         stream.records_[at * rules.round_size + i] = 0.0
 
 
-def bind(rules, stream, place):
-    """Let the round of a stream be that of a record."""
-    attach(rules, stream.round, cut(stream.records_, place * rules.round_size, rules.round_size))
-
-
 def remove_entry(stream, entry, overdraft):
     """Remove an entry from the pending ones."""
     count = stream.queue_[0]
@@ -178,7 +173,7 @@ def run_event(rules, memory, stream, kind, entry, w):
     """Run one event."""
     if kind == PREDICT:
         reserve_place(rules, stream, entry)
-    bind(rules, stream, stream.place_[entry])
+    attach(rules, stream.round, cut(stream.records_, stream.place_[entry] * rules.round_size, rules.round_size))
     if kind == PREDICT:
         predict_entry(rules, memory, stream, entry, w)
         return

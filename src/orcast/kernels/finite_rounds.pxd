@@ -1,7 +1,7 @@
 cimport cython
 from libc.math cimport ceil, floor, isnan, sqrt
 from orcast.kernels.finite_members cimport committee, update_members
-from orcast.kernels.finite_solver cimport between, hat, interpolate, regret_scale, solve, squares_ahead, variance_of
+from orcast.kernels.finite_solver cimport between, hat, regret_scale, solve, squares_ahead, variance_of
 from orcast.kernels.finite_state cimport FiniteRival, FiniteRound, FiniteRules, FiniteState, finite_rival_at
 from orcast.kernels.ledger cimport available_slack, combine, miscalibration, settle, squared_norm, write_certificate
 from orcast.kernels.rows cimport (

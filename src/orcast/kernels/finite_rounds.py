@@ -68,9 +68,8 @@ def set_problem(rules, state, round, w):
     if rules.expert_hats:
         given = cut(cumulative, at, rules.expert_hats * events)
         for j in range(events):
-            x = round.pool[first + j]
-            _, share = hat(x, rules.expert_hats)
-            w.fixed[j] = interpolate(given, rules.expert_hats, events, j, x)
+            k, share = hat(round.pool[first + j], rules.expert_hats)
+            w.fixed[j] = (1.0 - share) * given[k * events + j] + share * given[(k + 1) * events + j]
             w.fixed_size[j] = squares[at] * (share * share + (1.0 - share) * (1.0 - share))
         at += rules.expert_hats * events
     if rules.bias:

@@ -13,7 +13,6 @@ cdef (Py_ssize_t, double) between(Row, Py_ssize_t, double) noexcept nogil
 cdef double squares_ahead(Row, Py_ssize_t, Row) noexcept nogil
 cdef double regret_scale(Row, Py_ssize_t, Row, double, double, double) noexcept nogil
 cdef void regret_pulls(Workspace, Row, double, Row) noexcept nogil
-cdef double interpolate(Row, Py_ssize_t, Py_ssize_t, Py_ssize_t, double) noexcept nogil
 cdef (Py_ssize_t, double) hat_at(Workspace, double) noexcept nogil
 cdef double sum_at(Workspace, Py_ssize_t, double) noexcept nogil
 cdef double vertex(Workspace, Py_ssize_t) noexcept nogil

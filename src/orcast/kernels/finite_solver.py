@@ -101,12 +101,6 @@ def regret_pulls(w, p, eager, pulls):
             pulls[e] = 2.0 * w.brier * eager * w.cumulative_regret[e] * scale
 
 
-def interpolate(table, vertices, events, j, at):
-    """Column of a function given at the vertices, interpolated by the hats."""
-    k, share = hat(at, vertices)
-    return (1.0 - share) * table[k * events + j] + share * table[(k + 1) * events + j]
-
-
 def hat_at(w, at):
     """Hat of the forecast that a point has (partly) left, and the share of the next one."""
     if w.drawn:

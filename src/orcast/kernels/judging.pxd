@@ -17,7 +17,6 @@ cdef double mse_unit(Rules, Memory, Py_ssize_t, Round, Row, Py_ssize_t) noexcept
 cdef void regret_units(Rules, Memory, Py_ssize_t, Round, Row) noexcept nogil
 cdef double judge(Rules, Memory, Round, Row, Workspace) noexcept nogil
 cdef void allow_resolution(Rules, Memory, Py_ssize_t, Round, Row, Workspace) noexcept nogil
-cdef void keep(Row, double, Round, Workspace) noexcept nogil
 cdef void keep_if_better(double, Row, double, Round, Workspace) noexcept nogil
 cpdef object regret_units_arrays(Rules, Memory, Round, object)
 cpdef object certify_arrays(Rules, Memory, Round, object)

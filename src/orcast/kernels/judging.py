@@ -132,20 +132,15 @@ def allow_resolution(rules, memory, n, round, p, w):
     write_certificate(memory, w.square, w.free, linear, bound, certificate)
 
 
-def keep(lp, temperature, round, w):
-    """Keep the forecast of the round, with log masses lp, as the best."""
-    n = cell_count(round)
-    for k in range(n):
+def keep_if_better(missing, lp, temperature, round, w):
+    """Keep the forecast of the round, with log masses lp, if less is missing than from the best so far."""
+    if not missing < w.best_missing:
+        return
+    w.best_missing = missing
+    for k in range(cell_count(round)):
         w.best_p[k] = round.result[k]
         round.tilt[k] = min(max(lp[k] - w.log_mix[k], -MAX_TILT), MAX_TILT)
     round.info.temperature = temperature
-
-
-def keep_if_better(missing, lp, temperature, round, w):
-    """Keep the forecast of the round, with log masses lp, if less is missing than from the best so far."""
-    if missing < w.best_missing:
-        w.best_missing = missing
-        keep(lp, temperature, round, w)
 
 
 # --- entries for Python: the forecast is `round.played`
