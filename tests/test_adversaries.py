@@ -21,8 +21,7 @@ from adversaries import (
     adversaries_on,
     run_rounds,
 )
-from orcast.engine.base import NO_LEARNING
-from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.bound_payoff import NO_LEARNING, BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.engine.oracles import prior_for

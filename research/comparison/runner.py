@@ -12,7 +12,7 @@ import numpy as np
 
 from orcast.adapters import Ensemble, Quantiles, binary_probability, quantiles_at
 from orcast.forecasts import BinaryForecast
-from orcast.forecasts.base import IssuedForecast
+from orcast.forecasts.ordered import IssuedForecast
 from research.comparison.stream import Array, Stream, Whole
 from research.rivals.base import Quantity
 from tests.adversaries import RoundInputs

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters import Normal, expert_row
 from orcast.engine import Committee, Equilibrium, Oracle
-from orcast.engine.base import NO_LEARNING
-from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.bound_payoff import NO_LEARNING, BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.solver import LogitSolver
 from orcast.engine.oracles import LEARNING, prior_for

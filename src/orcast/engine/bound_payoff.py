@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,22 @@ Array = NDArray[np.float64]
 ONE: Array = np.ones(1)
 # Confidence of the bound on the empirical error, and the constant of its mixture (docs/theory.md).
 CONFIDENCE, MIXTURE = 0.95, 64.0
+
+
+class Learning(NamedTuple):
+    """Corrections of the base forecast before the last layer.
+
+    committee : True if there is a committee, on ordered spaces
+    pooled : True if its members learn over a pool too
+    finite : options of the members on finite spaces, in the columns of `kernels.records`
+    """
+
+    committee: bool = False
+    pooled: bool = False
+    finite: Array = np.empty((0, 3))
+
+
+NO_LEARNING = Learning()
 
 
 def leaves(context: Context) -> list[Context]:

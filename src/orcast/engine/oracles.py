@@ -9,8 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from orcast.constants import USUAL_TEMPERATURE
-from orcast.engine.base import NO_LEARNING, Learning
-from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.bound_payoff import NO_LEARNING, BoundPayoff, Learning
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior, OrderedPrior, Prior
 from orcast.engine.dense.solver import LogitSolver

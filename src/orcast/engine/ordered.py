@@ -15,8 +15,7 @@ from orcast.committee.group import Group
 from orcast.committee.members import plan_for
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
-from orcast.engine.base import Learning
-from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.bound_payoff import BoundPayoff, Learning
 from orcast.forecasts import Forecast
 from orcast.kernels import records
 from orcast.kernels import rounds as kernels

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import IssuedForecast, generator
-from orcast.forecasts.ordered import Forecast
+from orcast.forecasts.ordered import Forecast, IssuedForecast, generator
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, frozen
 from orcast.spaces.base import numbers, whole
 from orcast.validation import number, short

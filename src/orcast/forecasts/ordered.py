@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import IssuedForecast, as_share, generator
 from orcast.kernels.reading import (
     mean_and_variance_arrays,
     nearest_normal_arrays,
@@ -22,6 +21,7 @@ from orcast.validation import floats, number, short
 
 if TYPE_CHECKING:
     from orcast.kernels.state import Round
+    from orcast.ledger import Certificate
 
 Array = NDArray[np.float64]
 
@@ -29,6 +29,33 @@ PERCENTS = frozen(np.arange(1, 100) / 100.0)
 
 # Quadrature nodes in a bounded and in an open-ended cell.
 NODES, OPEN_NODES = 5, 40
+
+
+class IssuedForecast:
+    """Forecast that a recalibrator may have issued."""
+
+    __slots__ = ("_certificate",)
+
+    _certificate: Certificate | Callable[[], Certificate] | None
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Certificate, if a recalibrator issued the forecast; built when it is first read."""
+        if callable(self._certificate):
+            self._certificate = self._certificate()
+        return self._certificate
+
+
+def generator(rng: object) -> np.random.Generator:
+    """Check a random generator."""
+    if not isinstance(rng, np.random.Generator):
+        raise TypeError(f"expected rng=numpy.random.default_rng(...), got {rng!r}")
+    return rng
+
+
+def as_share(confidence: object) -> float:
+    """Check a share between 0 and 1."""
+    return number(confidence, "share of the mass", 0.0, 1.0)
 
 
 @cache

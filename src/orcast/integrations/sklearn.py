@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.adapters import Normal, Quantiles, expert_row
 from orcast.forecaster import Recalibrator
 from orcast.forecasts import Forecast, as_levels
-from orcast.forecasts.base import as_share
+from orcast.forecasts.ordered import as_share
 from orcast.inputs import FeatureReader
 from orcast.integrations.common import has_parameter, increasing_levels, label_space, needs, recalibrator_for
 from orcast.payoffs import Payoff

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from orcast.constants import MAX_TILT
 from orcast.engine import admissible
-from orcast.engine.base import NO_LEARNING, Learning
-from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.bound_payoff import NO_LEARNING, BoundPayoff, Learning
 from orcast.engine.dense import axes
 from orcast.engine.finite import FiniteEngine
 from orcast.engine.ordered import EXPERT, LEFT, PLAYED, PRIOR, RIGHT, TILT, OrderedEngine, cell_grid_of
