@@ -33,12 +33,12 @@ def standard(space: Any, expert: Any, y: Any, axis: int) -> float:
 
 
 @pytest.mark.parametrize("name", SPACES)
-def test_the_shift_of_each_axis_is_a_running_mean(name: str) -> None:
+def test_shift_and_spread_of_each_axis_are_running_moments(name: str) -> None:
     space: Any = SPACES[name]
     rng = np.random.default_rng(1)
     count = axes.axes_of(space)
     memory = axes.new_memory(count, 2)
-    shift, seen = np.zeros(count), 0.0
+    shift, variance, seen = np.zeros(count), np.ones(count), 0.0
     for pending in (0.0, 0.0, 3.0, 0.0, 8.0, 1.0):
         expert = rng.dirichlet(np.full(space.cells, 0.5))
         y = 24.0 * rng.random() if name == "circle" else rng.random(2) * [1.0, 50.0]
@@ -48,8 +48,12 @@ def test_the_shift_of_each_axis_is_a_running_mean(name: str) -> None:
         weight = 1.0 / math.sqrt(1.0 + pending)
         seen += weight
         for axis in range(count):
-            shift[axis] += weight * max(0.01, 1.0 / (seen + 20.0)) * (standard(space, expert, y, axis) - shift[axis])
+            rate = weight * max(0.01, 1.0 / (seen + 20.0))
+            error = standard(space, expert, y, axis) - shift[axis]
+            shift[axis] += rate * error
+            variance[axis] += rate * (error**2 - variance[axis])
         assert memory.shift[1] == pytest.approx(shift)
+        assert memory.spread[1] == pytest.approx(variance)
     assert not memory.shift[0].any()
 
 
@@ -67,12 +71,12 @@ def test_a_biased_expert_is_shifted(name: str) -> None:
     assert int(moved.argmax()) == space.cell(space.outcome(y))
 
 
-def test_a_rotation_and_a_shift_move_the_mass() -> None:
+def test_a_rotation_and_a_stretch_move_the_mass() -> None:
     """Onto the cells that a moved cell falls on, in proportion."""
-    circle = axes.transfer(oc.Circle(24, cells=12), 0, 3.0)
+    circle = axes.transfer(oc.Circle(24, cells=12), 0, 5.0, 3.0, 1.0)
     assert circle[0] == pytest.approx(np.eye(12)[1] * 0.5 + np.eye(12)[2] * 0.5)
     assert circle[11] == pytest.approx(np.eye(12)[0] * 0.5 + np.eye(12)[1] * 0.5)
-    box = axes.transfer(oc.Box([(0, 4), (0, 1)], cells=[4, 2]), 0, 1.5)
-    assert box[0] == pytest.approx([0.0, 0.5, 0.5, 0.0])
-    # the last one leaves, and so stays in the outer cell
+    box = axes.transfer(oc.Box([(0, 4), (0, 1)], cells=[4, 2]), 0, 2.0, 0.0, 2.0)
+    # the cell from 2 to 3 becomes 2 to 4; the last one leaves, and so stays in the outer cell
+    assert box[2] == pytest.approx([0.0, 0.0, 0.5, 0.5])
     assert box[3] == pytest.approx([0.0, 0.0, 0.0, 1.0])

@@ -1,13 +1,13 @@
-"""Member that corrects an expert's bias on a circle or in a box, axis by axis.
+"""Member that corrects an expert's bias and spread on a circle or in a box, axis by axis.
 
-With m and s the mean and spread of the expert's marginal, the member moves all mass by a s, where a is the running mean
-of z = (y - m) / s.
+With m and s the mean and spread of the expert's marginal, the member has the running mean a and variance b^2 of
+z = (y - m) / s, and moves the mass of every cell to m + a s + b (cell - m).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +16,9 @@ from orcast.spaces import Box, Circle, Space
 
 Array = NDArray[np.float64]
 
-# Discount of the mean, and number of prior observations for the expert.
+# Discount of mean and variance, and number of prior observations for the expert.
 DISCOUNT, START = 0.99, 20.0
-MOST_SCORE = 6.0
+LEAST_STRETCH, MOST_STRETCH, MOST_SCORE = 0.3, 8.0, 6.0
 FLOOR = 1e-4
 
 
@@ -26,6 +26,7 @@ class AxisMemory(NamedTuple):
     """State of the members of all experts."""
 
     shift: Array  # running mean of z, expert x axis
+    spread: Array  # running variance of z
     seen: Array  # sum of the weights of the outcomes, of each expert
 
 
@@ -38,7 +39,7 @@ def axes_of(space: Space) -> int:
 
 def new_memory(axes: int, experts: int) -> AxisMemory:
     """Members without data, which repeat the expert."""
-    return AxisMemory(np.zeros((experts, axes)), np.zeros(experts))
+    return AxisMemory(np.zeros((experts, axes)), np.ones((experts, axes)), np.zeros(experts))
 
 
 def edges_of(space: Space, axis: int) -> Array:
@@ -85,19 +86,22 @@ def deviation(space: Space, y: Array, mean: float) -> Array:
     return value
 
 
-def transfer(space: Space, axis: int, shift: float) -> Array:
+def transfer(space: Space, axis: int, mean: float, shift: float, stretch: float) -> Array:
     """Shares of the mass of each cell by destination, one row per cell."""
     edges = edges_of(space, axis)
-    low, high = edges[:-1] + shift, edges[1:] + shift
-    turns: NDArray[Any] = np.zeros(1)
+    width = edges[1] - edges[0]
+    away = deviation(space, 0.5 * (edges[:-1] + edges[1:]), mean)
+    low = mean + shift + stretch * (away - 0.5 * width)
+    high = low + stretch * width
+    turns: Array = np.zeros(1)
     if isinstance(space, Circle):
         # on a circle mass wraps around
-        turns = space.period * np.arange(-1, 2)
+        reach = math.ceil(stretch) + 1
+        turns = space.period * np.arange(-reach, reach + 1.0)
     else:
         # mass beyond the bounds stays in the outer cells
-        edges = edges.copy()
-        edges[0], edges[-1] = min(edges[0], low[0]), max(edges[-1], high[-1])
-    found = np.zeros((low.size, low.size))
+        edges[0], edges[-1] = min(edges[0], float(low.min())), max(edges[-1], float(high.max()))
+    found = np.zeros((away.size, away.size))
     for turn in turns:
         overlap = np.minimum(high[:, None] + turn, edges[1:]) - np.maximum(low[:, None] + turn, edges[:-1])
         found += np.maximum(overlap, 0.0)
@@ -107,12 +111,14 @@ def transfer(space: Space, axis: int, shift: float) -> Array:
 
 def corrected(space: Space, memory: AxisMemory, e: int, expert: Array) -> Array:
     """Masses of expert e corrected by its member."""
-    moved: NDArray[Any] = expert if isinstance(space, Circle) else expert.reshape(space.shape)  # type: ignore[attr-defined]
-    for axis, shift in enumerate(memory.shift[e]):
-        _, spread = frame(space, expert, axis)
-        away = deviation(space, np.array([shift * spread]), 0.0).item()
-        moved = np.moveaxis(np.tensordot(moved, transfer(space, axis, away), axes=(axis, 0)), -1, axis)
-    return (1.0 - FLOOR) * moved.ravel() + FLOOR / expert.size
+    moved: Array = expert if isinstance(space, Circle) else expert.reshape(space.shape)  # type: ignore[attr-defined]
+    for axis, (shift, square) in enumerate(zip(memory.shift[e], memory.spread[e], strict=True)):
+        mean, spread = frame(space, expert, axis)
+        stretch = min(max(math.sqrt(square), LEAST_STRETCH), MOST_STRETCH)
+        table = transfer(space, axis, mean, shift * spread, stretch)
+        moved = np.moveaxis(np.tensordot(moved, table, axes=(axis, 0)), -1, axis)
+    value: Array = (1.0 - FLOOR) * moved.ravel() + FLOOR / expert.size
+    return value
 
 
 def learn(space: Space, memory: AxisMemory, e: int, expert: Array, y: Array, pending: float) -> None:
@@ -123,4 +129,6 @@ def learn(space: Space, memory: AxisMemory, e: int, expert: Array, y: Array, pen
     for axis in range(memory.shift.shape[1]):
         mean, spread = frame(space, expert, axis)
         z = deviation(space, np.atleast_1d(y)[axis : axis + 1], mean).item() / spread
-        memory.shift[e, axis] += rate * (min(max(z, -MOST_SCORE), MOST_SCORE) - memory.shift[e, axis])
+        error = min(max(z, -MOST_SCORE), MOST_SCORE) - memory.shift[e, axis]
+        memory.shift[e, axis] += rate * error
+        memory.spread[e, axis] += rate * (error * error - memory.spread[e, axis])
