@@ -283,7 +283,7 @@ def test_one_call_equals_many_and_a_state_continues(tmp_path: Path) -> None:
 def test_state_is_small() -> None:
     monitor = Monitor()
     monitor.update(pit=np.random.default_rng(0).random(10))
-    assert monitor.state_bytes <= 1024
+    assert monitor._plain()[1].nbytes <= 1024
 
 
 def test_forecasts_with_outcomes() -> None:

@@ -299,7 +299,7 @@ def speed(quick: bool) -> Lines:
 
     single = cpu(one_by_one)
     yield Line("update", "us in a call of its own", single / pit.size * 1e6, 3.0, form=".2f")
-    yield Line("update", "bytes of state", monitor.state_bytes, 1024, form=".0f")
+    yield Line("update", "bytes of state", monitor._plain()[1].nbytes, 1024, form=".0f")
     series, rounds = (1_000, 1_000) if quick else (10_000, 1_000)
     rng = np.random.default_rng(0)
     mean = rng.standard_normal(series * rounds)

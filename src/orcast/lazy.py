@@ -13,10 +13,6 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
     """`__getattr__`, `__dir__` and `__all__` of a package whose stub has only lines `from module import name as name`.
 
     A line `from package import module as module` makes a module of the package a name of it.
-
-    >>> find, names, _ = lazy_names("orcast")
-    >>> find("Interval")(0, 1).high, "metrics" in names()
-    (1.0, True)
     """
     stub = ast.parse(pkgutil.get_data(package, "__init__.pyi") or b"")
     imports = [node for node in stub.body if isinstance(node, ast.ImportFrom) and node.module]

@@ -310,11 +310,6 @@ class Evidence:
         return int(self._rows[0].state[records.ROUNDS]) if self._rows else 0
 
     @property
-    def state_bytes(self) -> int:
-        """Size of the state."""
-        return sum(int(watcher.state.nbytes) for watcher in self._rows)
-
-    @property
     def evidence(self) -> float:
         """E-process against calibration: at least 1/alpha with probability at most alpha, ever."""
         return float(self._rows[0].state[records.EVIDENCE]) if self._rows else 1.0

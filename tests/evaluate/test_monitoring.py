@@ -88,6 +88,21 @@ def test_several_alarms_are_a_list_in_the_report() -> None:
     assert "at most 5%): <ul><li>1" in report.html([evaluation])
 
 
+def test_a_broken_base_forecast_is_named_beside_recalibrated_ones(tmp_path: Path) -> None:
+    """The command exits with 1 although the recalibrated forecasts are calibrated."""
+    rng = np.random.default_rng(0)
+    y = rng.normal(0.0, 2.0, 300)
+    narrow, right = np.tile([-1.645, 0.0, 1.645], (300, 1)), np.tile([-3.29, 0.0, 3.29], (300, 1))
+    names = [*(f"q{level}" for level in (0.05, 0.5, 0.95)), *(f"orcast_q{level}" for level in (0.05, 0.5, 0.95))]
+    frame = pd.DataFrame(np.hstack((narrow, right)), columns=names).assign(ds=range(300), y=y)
+    (evaluation,) = oc.check(frame)
+    (text,) = [each for each in verdict(evaluation) if each.startswith("Alarm")]
+    assert text.startswith("Alarm: base forecast: 90% interval covers")
+    assert "recalibrated:" not in text
+    frame.to_csv(tmp_path / "both.csv", index=False)
+    assert main(["check", str(tmp_path / "both.csv"), "--fail", "--quiet"]) == 1
+
+
 def test_a_change_to_calibrated_forecasts_has_no_size() -> None:
     rng = np.random.default_rng(3)
     monitor = oc.Monitor()

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     table, frame = tables.open_frame(options)
     from orcast.evaluate import summary
     from orcast.evaluate.frames import read_rows
-    from orcast.evaluate.verdicts import faults
+    from orcast.evaluate.verdicts import faults, named_alarms
 
     with table.located():
         rows = read_rows(frame, **names_of(options), **bounds_and_times(options))
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         write(options.report, found, source=table.name)
         if not options.quiet:
             print(f"written: {options.report}", file=sys.stderr)
-    failed = options.fail and any(faults(evaluation, evaluation.sides[-1]) for evaluation in found)
+    failed = options.fail and any(faults(each, each.sides[-1]) or named_alarms(each) for each in found)
     return 1 if failed or any(evaluation.outside for evaluation in found) else 0
 
 

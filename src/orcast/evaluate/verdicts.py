@@ -66,15 +66,24 @@ def reasons(evaluation: Evaluation) -> list[str]:
     return [*([reason(evaluation) for reason in every] if evaluation.rows else []), _left_out(evaluation)]
 
 
+def named_alarms(evaluation: Evaluation) -> list[tuple[str, Any]]:
+    """Sides and alarms of the series that are named, the base forecasts first, then the worst first."""
+    sides = evaluation.sides if evaluation.rows else ()
+    return [(side, each) for side in sides for each in alarms(evaluation, side) if each.alarm]
+
+
 def alarm_texts(evaluation: Evaluation) -> tuple[str, list[str]]:
-    """Heading and texts of the alarms on the last side, the worst first, or the reason why none is to be expected."""
-    found = alarms(evaluation, evaluation.sides[-1]) if evaluation.rows else []
-    named, several = [each for each in found if each.alarm], len(evaluation.names) > 1
+    """Heading and texts of the alarms on all sides, or the reason why none is to be expected."""
+    named, several = named_alarms(evaluation), len(evaluation.names) > 1
     if not named:
-        return "Alarms", list(filter(None, [too_late(found)]))
-    plural = "s" if len(named) > 1 else ""
-    which = f" on {len(named):,} of {len(found):,} series (expected share of false ones: at most {ALPHA:.0%})"
-    texts = [f"{each.name}: {each.text}" if several else each.text for each in named]
+        late = too_late(alarms(evaluation, evaluation.sides[-1])) if evaluation.rows else ""
+        return "Alarms", [late] if late else []
+    count, plural = len({each.name for _, each in named}), "s" if len(named) > 1 else ""
+    which = f" on {count:,} of {len(evaluation.names):,} series (expected share of false ones: at most {ALPHA:.0%})"
+    texts = []
+    for side, alarm in named:
+        parts = [{"before": "base forecast", "after": "recalibrated"}[side]] if len(evaluation.sides) > 1 else []
+        texts.append(": ".join([*parts, *([alarm.name] if several else []), alarm.text]))
     return f"Alarm{plural}{which if several else ''}", _first(texts)
 
 

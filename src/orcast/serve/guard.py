@@ -77,7 +77,7 @@ class Metrics:
         self.exceeded = counter("orcast_bound_exceeded", "Outcomes after which a series exceeded its bound.")
         told = "Alarms on the base forecast (input) or ours (output): ever miscalibrated, or changed."
         self.alarms = counter("orcast_alarms", told, ("side", "question"))
-        told = "Series in alarm that have an outcome since the start (e-BH: a share of 5% is false)."
+        told = "Series in alarm among those used since the start (e-BH: a share of at most 5% is false)."
         standing = Gauge("orcast_series_in_alarm", told, ("side",), registry=registry)
         self.evidence: dict[str, dict[str, float]] = {side: {} for side in SIDES}
         self._series = 0
