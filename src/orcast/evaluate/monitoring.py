@@ -15,6 +15,7 @@ from orcast.evaluate.calibration import main_share
 from orcast.evaluate.dependence import information_of
 from orcast.evaluate.evaluation import Evaluation, Matrix, Places, computed_once
 from orcast.evaluate.information import Information
+from orcast.frame.names import of_model
 from orcast.monitors import (
     ALPHA,
     CHANGED,
@@ -138,7 +139,7 @@ def monitor(frame: Any, *, alpha: float = ALPHA, run_length: float = RUN_LENGTH,
         for side, found in watched_sides(rows, form, alpha, run_length).items():
             model = form.base if side == "output" else form.model
             if reason := too_late(found):
-                warnings.warn(f"alarms of {model}: {reason}", stacklevel=2)
+                warnings.warn(f"alarms{of_model(model)}: {reason}", stacklevel=2)
             for each in found:
                 begun = {alarm.question: each.when(alarm.since) for alarm in each.monitor.alarms}
                 kind = next((alarm.kind for alarm in each.monitor.alarms), "")

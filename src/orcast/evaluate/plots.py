@@ -91,9 +91,8 @@ def evidence_over(
     y = around("log10 of the evidence (e-process)", [0.0, limit], *shown.values())
     marks = [Mark("line", side, at.astype(np.float64) + 0.5, path, label=SIDES[side]) for side, path in shown.items()]
     for side, row in since.items():
-        marks.append(
-            Mark("line", f"thin {side}", np.full(2, row + 0.5), np.array([y.low, y.high]), label="alarm since")
-        )
+        ends, label = np.array([y.low, y.high]), f"{SIDES[side]}: alarm since"
+        marks.append(Mark("line", f"thin {side}", np.full(2, row + 0.5), ends, label=label))
     label = f"alarm{end}: {limit:.1f} (evidence {threshold:,.0f})"
     marks.append(Mark("line", "target", ENDS * rows, np.full(2, limit), label=label))
     return Picture(f"{title} (valid at any time)", x, y, tuple(marks))
@@ -111,7 +110,7 @@ def time_axis(times: np.ndarray, label: str = "time") -> Axis:
             break
     if not days and len({text[:10] for text in texts}) == 1:
         label, texts = f"{label} on {texts[0][:10]}", [text[11:] for text in texts]
-    return name_axis(label, texts, 5)
+    return name_axis(label, texts, 5 if len(texts[0]) < 16 else 3)  # long ones would touch
 
 
 def fan(evaluation: Evaluation) -> Picture:
