@@ -49,7 +49,8 @@ def test_outcomes_are_put_beside_the_forecasts() -> None:
     assert (found["orcast_status"] == "ok").all()
     (evaluation,) = oc.check(found, low=0)
     assert evaluation.rows == len(output)
-    mixed = recalibrate(output[::-1].to_pandas(), target=target.to_pandas(), low=0)
+    plain = [pd.DataFrame(each.to_dict(as_series=False)) for each in (output[::-1], target)]  # without pyarrow
+    mixed = recalibrate(plain[0], target=plain[1], low=0)
     assert np.array_equal(mixed[QUANTILES].to_numpy(), expected.select(QUANTILES).to_numpy()[::-1])
 
 
