@@ -79,7 +79,8 @@ def alarm_texts(evaluation: Evaluation) -> tuple[str, list[str]]:
         late = too_late(alarms(evaluation, evaluation.sides[-1])) if evaluation.rows else ""
         return "Alarms", [late] if late else []
     count, plural = len({each.name for _, each in named}), "s" if len(named) > 1 else ""
-    which = f" on {count:,} of {len(evaluation.names):,} series (expected share of false ones: at most {ALPHA:.0%})"
+    share = f"share of false ones{' on each side' if len(evaluation.sides) > 1 else ''}: at most {ALPHA:.0%}"
+    which = f" on {count:,} of {len(evaluation.names):,} series (expected {share})"
     texts = []
     for side, alarm in named:
         parts = [{"before": "base forecast", "after": "recalibrated"}[side]] if len(evaluation.sides) > 1 else []
